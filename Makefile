@@ -1,0 +1,94 @@
+# One command per need; each does its own set-up on a machine that has only Python 3.11+, git and make.
+#   make setup | demo | check | test | test-all | bench | proof-pool | lock | clean
+# PYTHON=… picks the interpreter; UV= (empty) keeps to pip even where uv is installed.
+
+PYTHON  ?= python3
+UV      ?= $(shell uv --version >/dev/null 2>&1 && echo uv)
+VENV    ?= .venv
+EXTRAS  ?= demo,dev
+VERSIONS := 3.11 3.12 3.13
+
+BIN   := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+# An interpreter named by hand is taken or refused; only the default has stand-ins.
+CANDIDATES := $(strip $(PYTHON) $(if $(filter file,$(origin PYTHON)),python3.13 python3.12 python3.11))
+# uv builds environments itself; the standard venv module needs ensurepip, which some systems split off.
+USABLE := import sys$(if $(UV),,; import ensurepip); sys.exit(sys.version_info < (3, 11))
+
+# uv takes the interpreter it is given and never downloads one.
+export UV_PYTHON_DOWNLOADS := never
+
+.PHONY: setup demo check test pytest test-all bench bench-pool proof-pool lock clean
+.NOTPARALLEL:
+.DEFAULT_GOAL := test
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@for python in $(CANDIDATES); do \
+	    "$$python" -c '$(USABLE)' 2>/dev/null && break; python=; \
+	done; \
+	if [ -z "$$python" ]; then \
+	    echo "Millpond needs Python 3.11 or newer with its venv module; tried: $(CANDIDATES)." >&2; \
+	    echo "Install one, or name it: make $(or $(MAKECMDGOALS),test) PYTHON=/path/to/python3.12" >&2; \
+	    exit 1; \
+	fi; \
+	python=$$("$$python" -c 'import sys; print(sys.executable)'); \
+	if ! $(BIN)/python -c '$(if $(UV),,import pip)' 2>/dev/null; then \
+	    rm -rf $(VENV); \
+	    $(if $(UV),$(UV) venv --quiet --python "$$python" $(VENV),"$$python" -m venv $(VENV)) || exit 1; \
+	fi
+	$(if $(UV),$(UV) pip install --python $(BIN)/python,$(BIN)/python -m pip install) \
+	    --quiet -c constraints.txt -e ".[$(EXTRAS)]"
+	@touch $@
+
+demo: setup
+	$(BIN)/python examples/thumbnails.py
+
+check: setup
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy $(wildcard src tests examples)
+	$(BIN)/python -m pytest -q tests/architecture
+
+test: check pytest
+
+pytest: setup
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# A version manager's shim may exist for a version that is not active: only running it tells.
+test-all: test
+	@passed=$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); failed=; \
+	for version in $(VERSIONS); do \
+	    [ "$$version" = "$${passed%% *}" ] && continue; \
+	    for python in python$$version "$${PYENV_ROOT:-$$HOME/.pyenv}/versions/$$version".*/bin/python; do \
+	        "$$python" -c "import sys; sys.exit('%d.%d' % sys.version_info[:2] != '$$version')" \
+	            2>/dev/null && break; python=; \
+	    done; \
+	    if [ -z "$$python" ]; then echo "Python $$version: not found here, skipped"; continue; fi; \
+	    echo "== Python $$version"; \
+	    if $(MAKE) --no-print-directory pytest VENV=.venv-$$version PYTHON="$$python"; \
+	    then passed="$$passed $$version"; else failed="$$failed $$version"; fi; \
+	done; \
+	echo "Tests passed on: $$passed"; \
+	if [ -n "$$failed" ]; then echo "Tests failed on:$$failed" >&2; exit 1; fi
+
+bench: bench-pool
+
+bench-pool:
+	@$(MAKE) --no-print-directory setup VENV=.venv-bench EXTRAS=bench
+	.venv-bench/bin/python bench/pool/run.py $(BENCH_ARGS)
+
+proof-pool: setup
+	$(BIN)/python -m pytest tests/proof -m slow --timeout=3600 -o faulthandler_timeout=0 $(PYTEST_ARGS)
+
+# After changing a dependency. Needs uv; the file must name no index.
+lock:
+	uv pip compile pyproject.toml --all-extras --universal --upgrade --quiet \
+	    --no-header --no-annotate --no-emit-index-url -o constraints.txt
+
+clean:
+	rm -rf .venv .venv-* build dist .coverage .coverage.* htmlcov
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

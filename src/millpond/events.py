@@ -1,0 +1,106 @@
+"""Typed events, and the one place where they are handed to subscribers.
+
+A subscriber that raises is logged and disturbs nobody. Publishing with no subscriber costs one test.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+logger = logging.getLogger("millpond")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStarted:
+    """A worker is up and takes tasks."""
+
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStopped:
+    """A worker is gone. `reason` is idle, tasks, memory, age, resize, shutdown, stray, killed or died."""
+
+    pid: int
+    reason: str
+    exitcode: int | None = None
+    signal: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFailedToStart:
+    """A worker could not start; the next try comes after `retry_in` seconds."""
+
+    cause: str
+    failures: int
+    retry_in: float
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTimedOut:
+    """A task overran its time and its worker was killed."""
+
+    task: str
+    pid: int
+    ran_for: float
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCrashed:
+    """A worker died while it ran this task."""
+
+    task: str
+    pid: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class PoolBecameDegraded:
+    """No worker can be started; tasks fail with PoolDegraded until one can."""
+
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRecovered:
+    """Workers start again."""
+
+
+Event = (
+    WorkerStarted
+    | WorkerStopped
+    | WorkerFailedToStart
+    | TaskTimedOut
+    | TaskCrashed
+    | PoolBecameDegraded
+    | PoolRecovered
+)
+Subscriber = Callable[[Event], object]
+
+
+class Events:
+    """The subscribers of one pool."""
+
+    def __init__(self) -> None:
+        self._subscribers: tuple[Subscriber, ...] = ()
+
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        """Call `subscriber` with every event from now on; returns the function that ends it."""
+        if not callable(subscriber):
+            raise TypeError(f"a subscriber must be callable, not {type(subscriber).__name__}")
+        self._subscribers = (*self._subscribers, subscriber)
+
+        def unsubscribe() -> None:
+            self._subscribers = tuple(s for s in self._subscribers if s is not subscriber)
+
+        return unsubscribe
+
+    def publish(self, event: Event) -> None:
+        """Hand the event to every subscriber, in the calling thread."""
+        for subscriber in self._subscribers:
+            try:
+                subscriber(event)
+            except Exception:
+                logger.exception("A subscriber failed on %r; the pool goes on", event)

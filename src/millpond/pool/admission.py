@@ -1,0 +1,39 @@
+"""Getting into the line and out of it, the same for every engine: room, expiry."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from millpond.errors import PoolClosed, PoolFull, TaskExpired
+from millpond.pool.options import PoolOptions
+from millpond.pool.task import Task
+
+
+def wait_for_room(
+    room: threading.Semaphore, options: PoolOptions, closed: Callable[[], bool], *, may_block: bool
+) -> None:
+    """Take a place in a bounded queue, waiting for one if that is what the pool was told."""
+    if room.acquire(blocking=False):
+        return
+    if options.when_full == "raise" or not may_block:
+        raise PoolFull(
+            f"the queue holds max_queue={options.max_queue} tasks already; "
+            "submit later, raise max_queue, or use when_full='block'"
+        )
+    while not room.acquire(timeout=0.2):
+        if closed():
+            raise PoolClosed("the pool was shut down while this task waited for room in its queue")
+
+
+def leave_queue(room: threading.Semaphore | None, task: Task) -> None:
+    """Give a task's place back, once."""
+    if room is not None and not task.left:
+        task.left = True
+        room.release()
+
+
+def expired_error(name: str, task: Task, now: float) -> TaskExpired:
+    """What a task gets that waited too long."""
+    waited = now - task.submitted_at
+    return TaskExpired(f"{name} waited {waited:.3g} s and was rejected without having begun")

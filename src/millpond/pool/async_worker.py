@@ -1,0 +1,135 @@
+"""The event loop of an async worker: up to `concurrency` tasks begin in one process and interleave.
+
+Each running task owns a slot of the status page, so the parent can time them one by one. A task that
+overruns is cancelled here first, politely; the parent kills the process if that does not help.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import time
+from collections import deque
+from typing import Any
+
+from millpond.pool import page as layout
+from millpond.pool import wire
+from millpond.pool.worker import Call, Worker
+
+
+def serve(worker: Worker) -> None:
+    """Run tasks concurrently until told to leave."""
+    with asyncio.Runner() as runner:
+        runner.run(_Loop(worker).serve())
+
+
+class _Loop:
+    def __init__(self, worker: Worker) -> None:
+        self.worker = worker
+        self.words = worker.page.words
+        self.waiting: deque[Call] = deque()
+        self.free = list(range(worker.setup.concurrency - 1, -1, -1))
+        self.tasks: dict[int, asyncio.Future[None]] = {}
+        self.flushing = False
+        self.broken: asyncio.Future[None] | None = None
+        self.retiring: str | None = None
+
+    async def serve(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.broken = loop.create_future()
+        self.worker.sock.setblocking(False)
+        loop.add_reader(self.worker.sock.fileno(), self._readable)
+        await self.broken  # ends with the exception that ends this worker
+
+    def _readable(self) -> None:
+        assert self.broken is not None
+        try:
+            for frame in self.worker.reader.read():
+                if frame.kind == wire.RESET:
+                    self._start()  # finds the tickets gone and drops what was recalled
+                    self.waiting.clear()
+                if frame.kind == wire.CANCEL:
+                    self._cancel(int.from_bytes(frame.body, "little"))
+                    continue
+                calls = self.worker.calls(frame)
+                self.waiting.extend(calls)
+            self._start()
+        except BlockingIOError:
+            pass
+        except BaseException as error:
+            if not self.broken.done():
+                self.broken.set_exception(error)
+
+    def _cancel(self, number: int) -> None:
+        """The parent says this task has overrun: stop it here, where its neighbours are spared."""
+        task = self.tasks.get(number)
+        if task is not None:
+            task.cancel()
+
+    def _start(self) -> None:
+        while self.waiting and self.free and self.retiring is None:
+            try:
+                os.eventfd_read(self.worker.tickets)
+            except BlockingIOError:
+                self.waiting.clear()
+                return
+            call = self.waiting.popleft()
+            slot = self.free.pop()
+            start = time.monotonic_ns()
+            index = layout.SLOTS + 2 * slot
+            self.words[index + 1] = start
+            self.words[index] = call[0]
+            self.tasks[call[0]] = asyncio.ensure_future(self._run(call, slot, start))
+
+    async def _run(self, call: Call, slot: int, start: int) -> None:
+        try:
+            function, args, kwargs = self.worker.bind(call)
+            if call[3] & wire.CHUNK:
+                value: Any = await self._run_chunk(function, args)
+            else:
+                value = function(*args, **kwargs)
+                if inspect.isawaitable(value):
+                    value = await value
+            good = True
+        except BaseException as error:
+            value, good = error, False
+        if self.worker.forked:
+            os._exit(0)
+        end = time.monotonic_ns()
+        self.worker.outbox.answer(call[0], end - start, value, good, end)
+        self.words[layout.SLOTS + 2 * slot] = 0
+        self.free.append(slot)
+        del self.tasks[call[0]]
+        items = len(value[0]) if call[3] & wire.CHUNK and good else 1
+        self.worker.outbox.count([start - call[1]], [end - start], 0 if good else 1, items)
+        self._after()
+
+    async def _run_chunk(self, function: Any, calls: Any) -> tuple[list[Any], dict[int, bytes] | None]:
+        values: list[Any] = []
+        errors: dict[int, bytes] = {}
+        for index, args in enumerate(calls):
+            try:
+                value = function(*args)
+                values.append(await value if inspect.isawaitable(value) else value)
+            except BaseException as error:
+                errors[index] = self.worker.outbox.pack_error(error)
+                values.append(None)
+        return values, errors or None
+
+    def _after(self) -> None:
+        """Look at the budgets, begin what waits, and ring once for all that ended in this turn."""
+        if self.retiring is None and (reason := self.worker.over_budget()) is not None:
+            self.retiring = reason
+            self.waiting.clear()
+            self.worker.outbox.flush()
+            self.worker.outbox.send(wire.RETIRE, reason.encode())
+        if self.waiting:
+            self._start()
+        if not self.flushing:
+            self.flushing = True
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self.flushing = False
+        self.worker.outbox.flush()

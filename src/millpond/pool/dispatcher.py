@@ -1,0 +1,180 @@
+"""The one thread of a process pool: waits for whatever comes first and takes a round.
+
+It owns no policy and no state of its own. If it ever fails, it fails every future with the reason: a
+pool may break, but never leaves anybody waiting.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from concurrent.futures._base import PENDING, RUNNING
+from dataclasses import replace
+
+from millpond.errors import PoolError, TaskKilled
+from millpond.pool import at_exit
+from millpond.pool.admission import leave_queue
+from millpond.pool.engine import Engine
+from millpond.pool.upkeep import Upkeep
+
+logger = logging.getLogger("millpond")
+
+
+def start(engine: Engine) -> None:
+    """Start the dispatcher of an engine, once."""
+    if at_exit.exiting():
+        raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+    with engine.lock:
+        if engine.dispatcher is not None:
+            return
+        engine.dispatcher = threading.Thread(
+            target=_serve, args=(engine,), name=f"millpond-{engine.options.name}"
+        )
+    at_exit.remember(engine)
+    engine.dispatcher.start()
+    if engine.options.mp_context is not None:
+        # The standard library's way: the first workers exist before the first submit returns
+        engine.up.wait(60)
+
+
+def _serve(engine: Engine) -> None:
+    upkeep = Upkeep(engine)
+    engine.upkeep = upkeep
+    try:
+        while _round(engine, upkeep):
+            pass
+    except BaseException as error:
+        logger.exception("The dispatcher of %s failed", engine.options.name)
+        _collapse(engine, upkeep, error)
+    finally:
+        _clean_up(engine, upkeep)
+
+
+def _round(engine: Engine, upkeep: Upkeep) -> bool:
+    wait = engine.wake_at - time.monotonic()
+    events = [] if wait <= 0 else engine.epoll.poll(min(wait, 60.0))
+    if any(descriptor == engine.bell for descriptor, _ in events):
+        os.eventfd_read(engine.bell)
+    with engine.lock:
+        engine.holder = threading.get_ident()
+        try:
+            upkeep.round(time.monotonic(), events)
+            more = not (engine.closing and _wind_down(engine, upkeep))
+            engine.wake_at = upkeep.wake_at
+            engine.up.set()
+        finally:
+            engine.holder = 0
+    answers, upkeep.answers = upkeep.answers, []
+    engine.settle(answers)
+    _tell(engine)
+    if engine.inbox or engine.rearm:
+        engine.pump()
+    return more
+
+
+def _tell(engine: Engine) -> None:
+    """Run callbacks and publish events, outside the lock: this is user code."""
+    while engine.later:
+        engine.later.popleft().run_callbacks()
+    while engine.news:
+        engine.events.publish(engine.news.popleft())
+
+
+def _wind_down(engine: Engine, upkeep: Upkeep) -> bool:
+    """Closing: let the work end, then the workers; True when nothing is left."""
+    now = upkeep.now
+    if engine.kill_at is not None:
+        if now >= engine.kill_at:
+            _stop_everything(engine, upkeep)
+        else:
+            upkeep.wake_at = min(upkeep.wake_at, engine.kill_at)
+    busy = any(link.inflight or link.doomed for link in engine.links.values())
+    if busy or engine.inbox or engine.returned or len(engine.queue):
+        return False
+    for link in engine.links.values():
+        if link.draining is None:
+            link.draining = "shutdown"
+            if link.ready:
+                link.leave(now)
+                upkeep.wake_at = now
+            else:
+                link.kill()
+    engine.idle.clear()
+    return not engine.links
+
+
+def cancel_waiting(engine: Engine, *, stop: bool = False) -> None:
+    """Cancel everything that has not been sent. Under the lock, in the dispatcher.
+
+    Workers being started are started for the first tasks in line: those count as sent.
+    """
+    engine.turn(time.monotonic())
+    starting = sum(1 for link in engine.links.values() if not link.ready) if engine.links else engine.most
+    kept = [] if stop else [engine.take_next() for _ in range(min(starting, engine.waiting()))]
+    while engine.waiting():
+        task = engine.take_next()
+        leave_queue(engine.room, task)
+        if task._state in (PENDING, RUNNING):
+            engine.tally.cancelled += 1
+            task.abandon(engine.later)
+        else:
+            engine.begin(task, 0.0)
+    engine.returned.extend(kept)
+
+
+def _stop_everything(engine: Engine, upkeep: Upkeep) -> None:
+    """Shutdown has run out of time."""
+    cancel_waiting(engine, stop=True)
+    for link in engine.links.values():
+        engine.collect(link, upkeep.answers, upkeep.now)
+        for task in link.take_back(link.tickets_left()):
+            task.abandon(engine.later)
+        for task in list(link.inflight.values()):
+            engine.settle_soon(
+                task, TaskKilled(f"{task.name} was still running when shutdown ran out of time")
+            )
+        link.inflight.clear()
+        link.killed_for = "shutdown"
+        link.draining = link.draining or "shutdown"
+        link.kill()
+
+
+def _collapse(engine: Engine, upkeep: Upkeep, cause: BaseException) -> None:
+    """The dispatcher itself failed, which is a bug: tell everybody who waits."""
+    engine.closing = True
+    error = PoolError(f"the pool's dispatcher failed: {type(cause).__name__}: {cause}")
+    error.__cause__ = cause
+    waiting = [*engine.inbox, *engine.returned]
+    while len(engine.queue):
+        waiting.append(engine.queue.take())
+    for link in engine.links.values():
+        waiting.extend(link.inflight.values())
+        link.kill()
+    waiting.extend(task for task, *_ in upkeep.answers)
+    for task in waiting:
+        if not task.done():
+            task.settle(None, error, None)
+    for future in engine.later:
+        future.run_callbacks()
+
+
+def _clean_up(engine: Engine, upkeep: Upkeep) -> None:
+    with engine.lock:
+        engine.closing = True
+        for link in engine.links.values():
+            link.close()
+        engine.links.clear()
+        engine.idle.clear()
+        if upkeep.starter is not None:
+            upkeep.starter.close()
+        engine.functions.forget_all()
+        engine.epoll.close()
+        os.close(engine.bell)
+        engine.bell = -1
+        engine.options = replace(engine.options, initializer=None, initargs=())
+    at_exit.forget(engine)
+    _tell(engine)
+    engine.up.set()
+    engine.finished.set()

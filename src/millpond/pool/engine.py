@@ -1,0 +1,504 @@
+"""The heart of a process pool: takes tasks in, gives them to workers, settles their futures.
+
+Any thread may drive it. `submit()` leaves its task in the inbox and, if nobody holds the lock, takes a
+turn itself: that is how a task reaches an idle worker without a thread hop. A turn never blocks and never
+runs user code; answers are unpickled and callbacks run after the lock is released. The lock is only ever
+tried, never waited for, except by the dispatcher: a destructor that submits can never deadlock.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import marshal
+import os
+import pickle
+import select
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures._base import CANCELLED, CANCELLED_AND_NOTIFIED, PENDING, RUNNING, Future
+from typing import Any
+
+from millpond.errors import PayloadError, PoolClosed
+from millpond.events import Event, Events
+from millpond.pool import wire
+from millpond.pool.admission import expired_error, leave_queue, wait_for_room
+from millpond.pool.at_exit import exiting
+from millpond.pool.functions import Functions
+from millpond.pool.future import DONE, PoolFuture
+from millpond.pool.link import Answer, Link
+from millpond.pool.options import PoolOptions, TaskOptions
+from millpond.pool.payload import PLAIN, pack
+from millpond.pool.queues import make_queue
+from millpond.pool.statistics import Tally
+from millpond.pool.task import Task
+from millpond.rules.crew import task_budget
+from millpond.rules.dispatch import fits, hungry, quota
+from millpond.rules.limits import queue_limit
+from millpond.rules.restart import Starts
+
+DRIVE_FOR = 0.005  # a caller reads its own answer for this long, then leaves it to the dispatcher
+READ = select.EPOLLIN | select.EPOLLONESHOT
+TICK = 0.01  # how soon answers that nobody rang for are found, and idle hands get work
+LOOK = 0.1  # how soon a worker that does not begin its task is noticed
+MEMORY_POLL = 0.1
+
+
+class Engine:
+    """State and turns of one pool of worker processes."""
+
+    def __init__(self, options: PoolOptions) -> None:
+        self.options = options
+        self.most, self.least = options.max_workers, options.min_workers
+        self.owner_pid = os.getpid()
+        self.lock = threading.Lock()
+        self.holder = 0  # the thread inside the lock
+        self.inbox: deque[Task] = deque()
+        self.queue = make_queue(options.queue)
+        self.peek = getattr(self.queue, "peek", None)
+        self.returned: deque[Task] = deque()  # recalled and retried tasks: they go first
+        self.expiry: list[tuple[float, int, Task]] = []
+        self.links: dict[int, Link] = {}
+        self.idle: list[Link] = []  # a stack: the most recently used works first
+        self.rearm: deque[Link] = deque()
+        self.functions = Functions(by_value=options.mp_context is None)
+        self.numbers = itertools.count(1)
+        self.later: deque[PoolFuture[Any]] = deque()  # callbacks for the dispatcher to run
+        self.news: deque[Event] = deque()
+        self.events = Events()
+        self.tally = Tally()
+        self.starts = Starts()
+        self.degraded = False
+        self.closing = False
+        self.attention = False  # the dispatcher should look at the size of the crew
+        self.eager = True  # a submit should take a turn itself
+        self.wake_at = 0.0  # when the dispatcher wakes by itself
+        self.epoll = select.epoll()
+        self.bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self.epoll.register(self.bell, select.EPOLLIN)
+        self.room = None if options.max_queue is None else threading.Semaphore(options.max_queue)
+        self.commands: deque[Callable[[], object]] = deque()  # for the dispatcher, under the lock
+        self.dispatcher: threading.Thread | None = None
+        self.upkeep: Any = None
+        self.up = threading.Event()  # the dispatcher has taken its first round
+        self.finished = threading.Event()
+        self.kill_at: float | None = None  # shutdown's deadline
+
+    # --- taking tasks in ----------------------------------------------------------------------------
+    def submit(
+        self, call: Any, args: Any, kwargs: Any, options: TaskOptions, items: int = 0
+    ) -> PoolFuture[Any]:
+        """Accept a call. Trouble with pickling it lands on its future, not here."""
+        if self.closing:
+            raise self._refusal()
+        if self.dispatcher is None:
+            self.start()
+        if self.room is not None:
+            may_block = threading.current_thread() is not self.dispatcher
+            wait_for_room(self.room, self.options, lambda: self.closing, may_block=may_block)
+        number = next(self.numbers)
+        task = Task(number, self, options, time.monotonic_ns())
+        try:
+            function = task.function = self.functions.find(call)
+            for arg in args:
+                if type(arg) not in PLAIN:
+                    break
+            else:
+                if function.number and not kwargs and not items:
+                    data = marshal.dumps(args)
+                    head = wire.TASK.pack(number, task.submitted, function.number, len(data), wire.PLAIN)
+                    task.body = head + data
+            if task.body is None:
+                task.items = items
+                self._pack(task, call, args, kwargs)
+        except Exception as error:
+            leave_queue(self.room, task)
+            task.settle(None, error, None)
+            return task
+        self.inbox.append(task)
+        if self.eager or not number & 31:
+            self.pump()
+        return task
+
+    def start(self) -> None:
+        """Start the dispatcher."""
+        raise NotImplementedError
+
+    def close_quietly(self, owner: int) -> None:
+        """Accept no more and let the work end, without waiting for it."""
+        raise NotImplementedError
+
+    def disown(self) -> None:
+        """After a fork, in the child: nothing of this pool works here."""
+        self.closing = True
+        self.finished.set()
+
+    def _refusal(self) -> RuntimeError:
+        if self.owner_pid != os.getpid():
+            return PoolClosed(f"this pool belongs to process {self.owner_pid}: make your own after a fork")
+        if exiting():
+            return RuntimeError("cannot schedule new futures after interpreter shutdown")
+        return PoolClosed("cannot schedule new futures after shutdown")
+
+    def _pack(self, task: Task, call: Any, args: Any, kwargs: Any) -> None:
+        function = task.function
+        flags = wire.CHUNK if task.items else 0
+        content = args
+        if function.data is None:
+            flags |= wire.INLINE
+            content = (call, args, kwargs)
+        elif kwargs:
+            flags |= wire.KEYWORDS
+            content = (args, kwargs)
+        packed = pack(content, by_value=self.options.mp_context is None)
+        data = packed.data
+        if packed.buffers or packed.definitions:
+            task.packed = packed._replace(definitions=self.functions.prepare(packed.definitions))
+        task.body = wire.TASK.pack(task.number, task.submitted, function.number, len(data), flags) + data
+
+    # --- turns ----------------------------------------------------------------------------------------
+    def pump(self) -> None:
+        """Take turns until nothing is left in the inbox, unless somebody else is at it.
+
+        Whoever holds the lock looks at the inbox again after releasing it, so a task left behind by a
+        failed try is always found.
+        """
+        while self.lock.acquire(blocking=False):
+            self.holder = threading.get_ident()
+            try:
+                self.turn(time.monotonic())
+            finally:
+                self.holder = 0
+                self.lock.release()
+            if not self.inbox and not self.rearm:
+                break
+        if self.attention:
+            self.wake()
+
+    def turn(self, now: float) -> None:
+        """One round of work, with the lock held: inbox to queue, queue to workers."""
+        while self.rearm:
+            link = self.rearm.popleft()
+            link.driven = False
+            self.arm(link)
+        if self.inbox:
+            self._accept()
+        if len(self.queue) or self.returned:
+            self._assign(now)
+        waiting = len(self.queue) + len(self.returned)
+        self.eager = bool(self.idle) or not self.links
+        if waiting and len(self.links) < self.most:
+            self.attention = True
+
+    def _accept(self) -> None:
+        inbox, put, tally = self.inbox, self.queue.put, self.tally
+        while inbox:
+            task = inbox.popleft()
+            tally.submitted += 1
+            options = task.options
+            if options.max_queue_age is not None or options.deadline is not None:
+                limit = queue_limit(task.submitted_at, options.max_queue_age, options.deadline)
+                assert limit is not None
+                task.rejected_at = limit
+                heapq.heappush(self.expiry, (limit, task.number, task))
+                self.wake_by(limit)
+            put(task)
+
+    def _assign(self, now: float) -> None:
+        """Idle workers first, then those that hold little; no more at work than the pool may have."""
+        if self.options.concurrency > 1:
+            self._assign_slots(now)
+            return
+        busy = 0
+        for link in self.links.values():
+            if link.inflight:
+                busy += 1
+        while self.idle and busy < self.most and (len(self.queue) or self.returned):
+            link = self.idle.pop()
+            if self._feed(link, now):
+                busy += 1
+            else:
+                self.idle.append(link)
+                return
+        if self.peek is None:
+            return
+        for link in self.links.values():
+            if not (len(self.queue) or self.returned):
+                return
+            if link.inflight and self._open(link) and hungry(len(link.inflight), link.load):
+                self._feed(link, now)
+
+    def _assign_slots(self, now: float) -> None:
+        """Async workers: the emptiest first, up to their number of slots."""
+        open_links = [
+            link
+            for link in self.links.values()
+            if self._open(link) and len(link.inflight) < self.options.concurrency
+        ]
+        for link in sorted(open_links, key=lambda link: len(link.inflight)):
+            if not (len(self.queue) or self.returned):
+                return
+            if self._feed(link, now) and link in self.idle:
+                self.idle.remove(link)
+
+    def _open(self, link: Link) -> bool:
+        return link.ready and not (link.draining or link.recalling or link.kill_at or link.gone_at)
+
+    def _feed(self, link: Link, now: float) -> bool:
+        """Send one worker what fits; False if nothing did."""
+        waiting = len(self.queue) + len(self.returned)
+        limit = quota(waiting, min(self.most, len(self.links)))
+        budget = task_budget(self.options.max_tasks_per_child, link.identity)
+        if budget is not None:
+            limit = min(limit, budget - link.sent)
+        batch = self._batch(link, limit, now)
+        if not batch:
+            return False
+        link.send_tasks(batch)
+        if budget is not None and link.sent >= budget:
+            link.draining = "tasks"
+            self.attention = True
+        self._watch_limits(link, batch, now)
+        link.fed_at = now
+        self.wake_by(now + (TICK if len(link.inflight) > 1 else LOOK))
+        self.arm(link)
+        return True
+
+    def _batch(self, link: Link, limit: int, now: float) -> list[Task]:
+        batch: list[Task] = []
+        returned, queue, slots = self.returned, self.queue, self.options.concurrency
+        held, load, keep = len(link.inflight), link.load, batch.append
+        while limit > 0 and (head := self._head(held)) is not None:
+            estimate = head.function.estimate
+            if head.items and estimate is not None:
+                estimate *= head.items
+            if not fits(held, load, estimate) if slots == 1 else held >= slots:
+                break
+            task = returned.popleft() if returned else queue.take()
+            if not self.begin(task, now):
+                continue
+            held += 1
+            limit -= 1
+            if estimate:
+                task.estimate = estimate
+                load += estimate
+            keep(task)
+        return batch
+
+    def _head(self, held: int) -> Task | None:
+        """The next task, left where it is. A queue without peek() is only asked for idle workers."""
+        if self.returned:
+            return self.returned[0]
+        if not len(self.queue):
+            return None
+        if self.peek is not None:
+            return self.peek()  # type: ignore[no-any-return]
+        if held:
+            return None
+        self.returned.append(self.queue.take())
+        return self.returned[0]
+
+    def begin(self, task: Task, now: float) -> bool:
+        """Take a task out of the line for good: it is sent now, or it was cancelled or has expired."""
+        if self.room is not None:
+            leave_queue(self.room, task)
+        state = task._state
+        if state is PENDING:
+            if task.rejected_at is not None and now >= task.rejected_at:
+                self._expire(task, now)
+                return False
+            task._state = RUNNING
+            return True
+        if state is RUNNING:
+            return True  # it has been out before: recalled, or its worker died
+        if state is CANCELLED:
+            self.tally.cancelled += 1
+            Future.set_running_or_notify_cancel(task)
+        return False
+
+    def _expire(self, task: Task, now: float) -> None:
+        task._state = RUNNING  # from here on cancel() is refused
+        self.tally.expired += 1
+        self.settle_soon(task, expired_error(task.name, task, now))
+
+    def _watch_limits(self, link: Link, batch: list[Task], now: float) -> None:
+        soonest = link.check_at
+        if self.options.max_memory is not None:
+            self.wake_by(now + MEMORY_POLL)
+        for task in batch:
+            options = task.options
+            if options.timeout is not None:
+                due = now + options.timeout
+                soonest = due if soonest is None or due < soonest else soonest
+            deadline_at = task.deadline_at
+            if deadline_at is not None:
+                soonest = deadline_at if soonest is None or deadline_at < soonest else soonest
+        if soonest is not None:
+            link.check_at = soonest
+            self.wake_by(soonest)
+
+    # --- settling -----------------------------------------------------------------------------------
+    def settle_soon(self, task: Task, error: BaseException) -> None:
+        """Fail a task that is off the books; its callbacks run in the dispatcher."""
+        task.settle(None, error, self.later)
+        if self.later:
+            self.wake()
+
+    def settle(self, answers: list[Answer]) -> None:
+        """Unpickle answers and finish their futures. Called without the lock: this runs user code."""
+        later = self.later
+        for task, verdict, payload, buffers in answers:
+            if verdict == wire.PLAIN_VALUE:
+                task.settle(marshal.loads(payload), None, later)  # noqa: S302  our own worker wrote it
+                continue
+            try:
+                value = pickle.loads(payload, buffers=buffers) if buffers else pickle.loads(payload)
+            except BaseException as error:
+                task.settle(None, unreadable(f"the result of {task.name}", "here", error), later)
+                continue
+            if verdict == wire.VALUE:
+                task.settle(value, None, later)
+            elif verdict == wire.UNREADABLE:
+                task.settle(None, unreadable(f"{task.name} or its arguments", "in the worker", value), later)
+            elif task.link is not None and task.number in task.link.cancelled:
+                task.settle(None, task.link.cancelled.pop(task.number).error(value), later)
+            else:
+                task.settle(None, value, later)
+
+    def cancel(self, future: PoolFuture[Any]) -> bool:
+        """Cancel a future whose task has not been sent. Called by the future."""
+        if self.holder == threading.get_ident():
+            return False  # a destructor inside our own turn: say no rather than deadlock
+        with self.lock:
+            if future._state is PENDING:
+                future._state = CANCELLED
+                return True
+            return future._state in (CANCELLED, CANCELLED_AND_NOTIFIED)
+
+    def waiting(self) -> int:
+        """How many tasks nobody holds."""
+        return len(self.queue) + len(self.returned)
+
+    def take_next(self) -> Task:
+        """Take the next task out of the line."""
+        return self.returned.popleft() if self.returned else self.queue.take()
+
+    # --- a caller that waits reads its own answer --------------------------------------------------
+    def drive(self, future: PoolFuture[Any], limit: float | None) -> None:
+        """Read the answer here instead of waiting for the dispatcher: saves two thread switches.
+
+        Bounded to a few milliseconds, so whatever happens to the worker meanwhile is the dispatcher's.
+        """
+        until = time.monotonic() + (DRIVE_FOR if limit is None else min(limit, DRIVE_FOR))
+        while future._state not in DONE:
+            link = future.link if isinstance(future, Task) else None
+            left = until - time.monotonic()
+            if link is None or left <= 0 or not self._claim(link):
+                return
+            try:
+                ready = link.poll.poll(left * 1000)
+            finally:
+                self.rearm.append(link)
+                self.read(link if not link.closed else None)
+            if not ready:
+                return
+
+    def _claim(self, link: Link) -> bool:
+        if not self.lock.acquire(blocking=False):
+            return False
+        try:
+            if link.closed or link.driven or link.out:
+                return False
+            link.driven = True
+            if link.armed:
+                link.armed = False
+                self.epoll.modify(link.fd, 0)
+            return True
+        finally:
+            self.lock.release()
+
+    def read(self, link: Link | None) -> None:
+        """Collect one worker's answers in this thread, and give it more."""
+        answers: list[Answer] = []
+        if self.lock.acquire(blocking=False):
+            self.holder = threading.get_ident()
+            try:
+                now = time.monotonic()
+                if link is not None and not link.closed:
+                    self.collect(link, answers, now)
+                self.turn(now)
+            finally:
+                self.holder = 0
+                self.lock.release()
+        self.settle(answers)
+        if self.later or self.attention or self.closing:
+            self.wake()
+        if self.inbox or self.rearm:
+            self.pump()
+
+    def collect(self, link: Link, answers: list[Answer], now: float) -> None:
+        """Take what a worker has to say; frames that are not answers wait for the dispatcher."""
+        news = link.collect(answers)
+        if news:
+            link.news.extend(news)
+            self.attention = True
+        if link.stray:
+            self.attention = True
+        if not link.inflight:
+            self.rest(link, now)
+
+    def rest(self, link: Link, now: float) -> None:
+        """A worker holds nothing: it is idle, or it may go."""
+        if link.draining is not None:
+            self.attention = True
+        elif not self._open(link):
+            self.arm(link)
+        elif link not in self.idle:
+            link.idle_since = now
+            link.check_at = None
+            self.idle.append(link)
+            if len(self.idle) > 1 or self.least < self.most:
+                self.attention = self.attention or self._may_share()
+
+    def _may_share(self) -> bool:
+        return any(len(link.inflight) > 1 for link in self.links.values()) or self.least < self.most
+
+    def call_soon(self, command: Callable[[], object]) -> None:
+        """Have the dispatcher do something under the lock, soon."""
+        self.commands.append(command)
+        self.wake()
+
+    # --- waking -------------------------------------------------------------------------------------
+    def arm(self, link: Link) -> None:
+        """Have the dispatcher read this worker, unless a caller does."""
+        if link.closed or link.driven:
+            return
+        if link.out:
+            self.epoll.modify(link.fd, READ | select.EPOLLOUT)
+            link.armed = True
+        elif not link.armed and (link.inflight or not self._open(link)):
+            # One that is not open still has something to say: ready, recalled, gone
+            self.epoll.modify(link.fd, READ)
+            link.armed = True
+
+    def wake(self) -> None:
+        """Have the dispatcher take a turn."""
+        try:
+            os.eventfd_write(self.bell, 1)
+        except (OSError, ValueError):
+            return  # already rung, or closed for good
+
+    def wake_by(self, instant: float) -> None:
+        """Make sure the dispatcher is awake at that instant."""
+        if instant < self.wake_at:
+            self.wake_at = instant
+            self.wake()
+
+
+def unreadable(what: str, where: str, cause: BaseException) -> PayloadError:
+    """The error for something that could not be unpickled."""
+    error = PayloadError(f"{what} could not be unpickled {where}: {type(cause).__name__}: {cause}")
+    error.__cause__ = cause
+    return error

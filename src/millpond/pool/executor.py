@@ -1,0 +1,230 @@
+"""`Pool`: the public face. Checks what it is told, picks the engine for the kind, delegates.
+
+It holds no state of its own beyond that: the engine must not keep the pool alive, so that a pool that is
+dropped without shutdown is still drained and cleaned up.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future
+from datetime import timedelta
+from multiprocessing.context import BaseContext
+from typing import Any, ParamSpec, Self, TypeVar, Unpack
+
+from millpond.errors import OptionError
+from millpond.events import Subscriber, logger
+from millpond.pool import context as contexts
+from millpond.pool.crew_control import CrewControl
+from millpond.pool.mapping import Mapping, with_progress
+from millpond.pool.options import (
+    PoolKeywords,
+    PoolOptions,
+    TaskKeywords,
+    TaskOptions,
+    from_environment,
+    pool_options,
+    task_options,
+)
+from millpond.pool.statistics import Health, PoolStatistics
+from millpond.pool.threads import ThreadEngine
+from millpond.units import seconds
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Submitter(Executor):
+    """What a pool and its views share: submit and map with a set of task options."""
+
+    _engine: CrewControl | ThreadEngine
+    _options: PoolOptions
+    _task: TaskOptions
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Schedule `fn(*args, **kwargs)` and return its Future."""
+        if self._task.context:
+            call, carried, named = contexts.carry(self._task.context, fn, args, kwargs)
+            return self._engine.submit(call, carried, named, self._task)
+        return self._engine.submit(fn, args, kwargs, self._task)
+
+    def map(
+        self,
+        fn: Callable[..., T],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int | None = None,
+        progress: bool = False,
+    ) -> Iterator[T]:
+        """Apply `fn` to every item, in parallel, and return an iterator over the results in order.
+
+        Everything is submitted at once. `chunksize=None` lets the pool choose by measurement.
+        """
+        if chunksize is not None and chunksize < 1:
+            raise ValueError("chunksize must be >= 1.")
+        until = None if timeout is None else timeout + time.monotonic()
+        calls = list(zip(*iterables))  # noqa: B905  the standard library stops at the shortest too
+        plain = self._task.plain and not self._task.context and self._options.max_tasks_per_child is None
+        if self._options.kind == "thread" or not plain:
+            chunksize = 1
+        call = fn
+        if self._task.context:
+            call, calls = self._carried(fn, calls)
+        mapping = Mapping(self._engine, call, calls, self._task)
+        mapping.submit_all(chunksize)
+        values = mapping.results(until)
+        return with_progress(values, len(calls)) if progress else values
+
+    def _carried(self, fn: Callable[..., Any], calls: list[Any]) -> tuple[Any, list[Any]]:
+        carried = [contexts.carry(self._task.context, fn, args, {}) for args in calls]
+        if self._task.context is True:
+            return _call_it, [(call, *args) for call, args, _ in carried]
+        return contexts.run_with, [args for _, args, _ in carried]
+
+
+def _call_it(call: Callable[..., T], *args: Any) -> T:
+    return call(*args)
+
+
+class PoolView(_Submitter):
+    """A pool seen through other task options; made by `Pool.using`."""
+
+    def __init__(self, pool: Pool, task: TaskOptions) -> None:
+        self._pool = pool  # a view keeps its pool alive
+        self._engine = pool._engine
+        self._options = pool._options
+        self._task = task
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Nothing: a view ends with its pool."""
+
+
+class Pool(_Submitter):
+    """A `concurrent.futures.Executor` whose workers survive crashes, hangs and leaks.
+
+    A drop-in for `ProcessPoolExecutor`; every further option is keyword-only. See `docs/reference/pool.md`.
+    """
+
+    def __init__(
+        self,
+        max_workers: int | str | None = None,
+        mp_context: BaseContext | None = None,
+        initializer: Callable[..., object] | None = None,
+        initargs: tuple[Any, ...] = (),
+        **options: Unpack[PoolKeywords],
+    ) -> None:
+        self._options = pool_options(max_workers, mp_context, initializer, initargs, options)
+        self._task = self._options.task
+        contexts.check(self._task.context, self._options.kind)
+        self._engine = _engine_for(self._options)
+        # Not a method of self: the engine outlives the pool until its work is done
+        self._finalizer = weakref.finalize(self, self._engine.close_quietly, os.getpid())
+        self._finalizer.atexit = False  # at exit the dispatcher's own hook drains every pool
+
+    @classmethod
+    def from_env(cls, **options: Any) -> Pool:
+        """A pool configured by `MILLPOND_POOL_*` variables; what is passed here wins over them."""
+        return cls(**{**from_environment(), **options})
+
+    def using(self, **options: Unpack[TaskKeywords]) -> PoolView:
+        """The same pool with other options for the tasks submitted through the returned view."""
+        task = task_options(self._task, options, self._options.kind)
+        contexts.check(task.context, self._options.kind)
+        return PoolView(self, task)
+
+    def __enter__(self) -> Self:
+        self._engine.start()
+        return self
+
+    # --- looking -----------------------------------------------------------------------------------
+    def statistics(self) -> PoolStatistics:
+        """Counts, durations and one row for each worker, as of now."""
+        return self._engine.statistics()
+
+    def health(self) -> Health:
+        """ok, degraded or failed, with the reasons."""
+        return self._engine.health()
+
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        """Call `subscriber` with every event of the pool; returns the function that ends it."""
+        return self._engine.events.subscribe(subscriber)
+
+    def monitor(
+        self, every: float | timedelta | str, callback: Callable[[PoolStatistics], object]
+    ) -> Callable[[], None]:
+        """Call `callback` with the statistics every so often; returns the function that ends it."""
+        period = seconds(every, name="every")
+        if period <= 0:
+            raise OptionError(f"every must be above zero, not {every!r}")
+        if not callable(callback):
+            raise TypeError("callback must be a callable")
+        stop = threading.Event()
+        threading.Thread(
+            target=_report, args=(self._engine, period, callback, stop), daemon=True, name="millpond-monitor"
+        ).start()
+        return stop.set
+
+    # --- steering -----------------------------------------------------------------------------------
+    def kill(self, future: Future[Any]) -> bool:
+        """Stop one task: cancelled if it has not begun, else its worker is killed and replaced.
+
+        True if it was stopped or will be; False if it was done already.
+        """
+        return self._engine.kill(future)
+
+    def resize(self, max_workers: int | None = None, min_workers: int | None = None) -> None:
+        """Change the bounds of the pool; busy workers finish their task first."""
+        most = self._engine.most if max_workers is None else max_workers
+        fixed = min_workers is None and self._engine.least == self._engine.most
+        least = (most if fixed else min(self._engine.least, most)) if min_workers is None else min_workers
+        if not 0 <= least <= most or most < 1:
+            raise OptionError(f"cannot resize to min_workers={least}, max_workers={most}")
+        self._engine.resize(least, most)
+
+    def shutdown(
+        self,
+        wait: bool = True,
+        *,
+        cancel_futures: bool = False,
+        timeout: float | timedelta | str | None = None,
+    ) -> None:
+        """Accept no more work, finish what there is, then end the workers.
+
+        With `timeout`, what is not done by then is stopped: waiting tasks are cancelled, running ones
+        fail with TaskKilled.
+        """
+        limit = None if timeout is None else seconds(timeout, name="timeout")
+        self._engine.shutdown(wait=wait, cancel=cancel_futures, timeout=limit)
+
+    def terminate_workers(self) -> None:
+        """SIGTERM every worker and shut the pool down at once, as in Python 3.14."""
+        self._engine.stop_workers(force=False)
+
+    def kill_workers(self) -> None:
+        """SIGKILL every worker and shut the pool down at once, as in Python 3.14."""
+        self._engine.stop_workers(force=True)
+
+    def __repr__(self) -> str:
+        engine = self._engine
+        return f"<Pool {self._options.name!r} {self._options.kind} {engine.least}..{engine.most} workers>"
+
+
+def _engine_for(options: PoolOptions) -> CrewControl | ThreadEngine:
+    return ThreadEngine(options) if options.kind == "thread" else CrewControl(options)
+
+
+def _report(
+    engine: CrewControl | ThreadEngine,
+    period: float,
+    callback: Callable[[PoolStatistics], object],
+    stop: threading.Event,
+) -> None:
+    while not stop.wait(period) and not engine.finished.is_set():
+        try:
+            callback(engine.statistics())
+        except Exception:
+            logger.exception("A monitor callback failed; the pool goes on")

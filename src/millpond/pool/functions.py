@@ -1,0 +1,111 @@
+"""The functions a pool has been given: each is pickled once and sent once to each worker.
+
+Also keeps what has been learnt about each function: how long it runs. Bound methods, partials and other
+callables carry state that may change between calls, so they travel with their call instead.
+Nothing here is sent: the link to a worker asks for the bytes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+from millpond.pool.payload import define, pack
+
+REMEMBERED = 128
+CACHEABLE = (FunctionType, BuiltinFunctionType, type)
+
+
+class Function:
+    """One function as the pool knows it."""
+
+    __slots__ = ("data", "definitions", "estimate", "name", "number")
+
+    def __init__(
+        self, number: int, name: str, data: bytes | None = None, definitions: Sequence[Definition] = ()
+    ) -> None:
+        self.number = number
+        self.name = name
+        self.data = data  # None: travels inside each call
+        self.definitions = definitions  # what `__main__` must hold in the worker first
+        self.estimate: float | None = None  # seconds a run takes, by measurement
+
+
+class Definition:
+    """A function or class of `__main__`, pickled by value."""
+
+    __slots__ = ("data", "item")
+
+    def __init__(self, item: Any) -> None:
+        self.item = item
+        self.data = define(item)
+
+
+class Functions:
+    """All functions of one pool, the least recently used forgotten beyond a bound."""
+
+    def __init__(self, *, by_value: bool) -> None:
+        self._by_value = by_value
+        self._known: dict[Any, Function] = {}
+        self._kinds: dict[Any, Function] = {}
+        self._definitions: dict[int, Definition] = {}
+        self._numbers = itertools.count(1)  # several threads may learn at once
+
+    def find(self, call: Any) -> Function:
+        """The record for a callable; raises what pickling it raises."""
+        if type(call) not in CACHEABLE:
+            return self._of_kind(call)
+        function = self._known.get(call)
+        if function is None:
+            function = self._learn(call)
+        return function
+
+    def forget_all(self) -> None:
+        """Drop every reference to user functions."""
+        self._known = {}
+        self._kinds = {}
+        self._definitions = {}
+
+    def prepare(self, items: Sequence[Any]) -> tuple[Definition, ...]:
+        """Pickle what `__main__` must hold over there; here, in the submitter, where errors belong."""
+        found = []
+        for item in items:
+            definition = self._definitions.get(id(item))
+            if definition is None:
+                if len(self._definitions) >= 8 * REMEMBERED:
+                    self._definitions.clear()
+                definition = self._definitions[id(item)] = Definition(item)  # keeps item, and so its id
+            found.append(definition)
+        return tuple(found)
+
+    def _learn(self, call: Any) -> Function:
+        packed = pack(call, by_value=self._by_value)
+        if packed.buffers:  # a closure over large arrays: let it travel with its buffers
+            return self._of_kind(call)
+        if len(self._known) >= REMEMBERED:
+            self._known.pop(next(iter(self._known)))
+        function = Function(next(self._numbers), name_of(call), packed.data, self.prepare(packed.definitions))
+        self._known[call] = function
+        return function
+
+    def _of_kind(self, call: Any) -> Function:
+        """Callables with state share one record per kind of callable, for the estimate only."""
+        kind = getattr(call, "__func__", None) or getattr(call, "func", None) or type(call)
+        try:
+            function = self._kinds.get(kind)
+        except TypeError:
+            return Function(0, name_of(call))
+        if function is None:
+            if len(self._kinds) >= REMEMBERED:
+                self._kinds.pop(next(iter(self._kinds)))
+            function = self._kinds[kind] = Function(0, name_of(call))
+        return function
+
+
+def name_of(call: Any) -> str:
+    """What to call a callable in messages."""
+    name = getattr(call, "__qualname__", None) or type(call).__qualname__
+    module = getattr(call, "__module__", None)
+    return f"{module}.{name}" if module else str(name)

@@ -1,0 +1,404 @@
+"""The parent's end of one worker: its socket, its shared page, its tickets and what it holds.
+
+Sends without ever blocking, receives what is there, and keeps the books of tasks in flight. Called with
+the engine's lock held. It decides nothing about which task goes where, or when a worker must go.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import struct
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from millpond.errors import Death
+from millpond.pool import page as layout
+from millpond.pool import wire
+from millpond.pool.functions import Definition
+from millpond.pool.outbox import copy_in, tail_table
+from millpond.pool.page import Page, Regions
+from millpond.pool.start import Ends
+from millpond.pool.task import Task
+from millpond.pool.template import DUMP_SIGNAL
+from millpond.pool.worker import take_buffers
+from millpond.rules.dispatch import learn
+
+KNOWN = 256  # functions a worker remembers
+OUTPUT_KEPT = 8192
+READS_IN_A_TURN = 64
+
+
+# The end of one task, still pickled: (task, verdict, payload, buffers). A plain tuple, for speed.
+Answer = tuple[Task, int, Any, Any]
+
+
+class Doom(NamedTuple):
+    """A task that must be stopped, and the error its future gets."""
+
+    number: int
+    reason: str  # timeout, memory, killed
+    due_at: float
+    error: Callable[[BaseException | None], BaseException]
+
+
+class Link:
+    """One worker, seen from the parent."""
+
+    def __init__(self, identity: int, name: str, *, capture: bool, concurrency: int) -> None:
+        self.identity = identity
+        self.concurrency = concurrency
+        self.page = Page.create(f"millpond-{name}")
+        self.tickets = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_SEMAPHORE | os.EFD_CLOEXEC)
+        self.sock, self._theirs = socket.socketpair()
+        self.sock.setblocking(False)
+        self.fd = self.sock.fileno()
+        self.output: int | None = None
+        self._their_output: int | None = None
+        if capture:
+            self.output, self._their_output = os.pipe2(os.O_CLOEXEC)
+            os.set_blocking(self.output, False)
+        self.printed = b""
+        self.reader = wire.FrameReader(self.sock)
+        self.inflight: dict[int, Task] = {}
+        self.load = 0.0
+        self.sent = 0  # tasks given to this worker in its life, recalled ones not counted
+        self.known: set[int] = set()
+        self.defined: set[Definition] = set()
+        self.out: deque[memoryview] = deque()
+        self.regions = Regions(layout.ARENA_BYTES)
+        self.consumed = 0
+        self.born_at = time.monotonic()
+        self.idle_since = self.fed_at = self.born_at
+        self.check_at: float | None = None  # when a limit of a task it holds may be reached
+        self.pid = 0
+        self.pidfd: int | None = None
+        self.exitcode: int | None = None
+        self.gone_at: float | None = None  # the pidfd said so; the exit code may still be on its way
+        self.ready = False
+        self.draining: str | None = None  # gets no more tasks, and why
+        self.leaving_at: float | None = None  # EXIT was sent
+        self.killed_for: str | None = None
+        self.kill_at: float | None = None  # a stack dump was asked for; kill by then
+        self.dumped = 0
+        self.recalling = False  # tasks were recalled; nothing may be sent before it has confirmed
+        self.stray = False
+        self.failure: bytes | None = None
+        self.closed = False
+        self.armed = False
+        self.driven = False  # a caller reads this worker's answers itself
+        self.rss = 0
+        self.measured_at = self.born_at
+        self.lost = False  # it went down with its template
+        self.news: list[wire.Frame] = []  # frames for the dispatcher
+        self.cancelled: dict[int, Doom] = {}  # async tasks told to stop, and why
+        self.doomed: list[tuple[Task, Doom]] = []  # tasks this worker is being killed for
+        self.poll = select.poll()
+        self.poll.register(self.fd, select.POLLIN)
+
+    # --- starting ---------------------------------------------------------------------------------
+    def ends(self) -> Ends:
+        """What the worker process must be given."""
+        return Ends(self._theirs, self.page.descriptor, self.tickets, self._their_output)
+
+    def close_ends(self) -> None:
+        """Our copies of the worker's ends, once it has its own."""
+        self._theirs.close()
+        if self._their_output is not None:
+            os.close(self._their_output)
+            self._their_output = None
+
+    def introduce(self, definitions: Any, data: bytes) -> None:
+        """Tell a new worker what it is; `data` is the pickled setup."""
+        self._define_main(definitions)
+        self._send(wire.SETUP, data)
+
+    # --- sending ----------------------------------------------------------------------------------
+    def send_tasks(self, tasks: list[Task]) -> None:
+        """Give tasks to the worker, in this order. Tickets first: a worker that reads a task without a
+        ticket would take it for recalled."""
+        bodies: list[bytes] = []
+        for task in tasks:
+            function = task.function
+            if function.number and function.number not in self.known:
+                self._flush_bodies(bodies)
+                self._define(function)
+            task.link = self
+            self.inflight[task.number] = task
+            packed = task.packed
+            if packed is None:
+                bodies.append(task.body)
+                continue
+            self._flush_bodies(bodies)
+            if packed.definitions:
+                self._define_main(packed.definitions)
+            if packed.buffers:
+                self._send_large(task)
+            else:
+                bodies.append(task.body)
+        self.sent += len(tasks)
+        self.load += sum(task.estimate for task in tasks)
+        os.eventfd_write(self.tickets, len(tasks))
+        self._flush_bodies(bodies)
+        self.push()
+
+    def _flush_bodies(self, bodies: list[bytes]) -> None:
+        if bodies:
+            data = b"".join(bodies)
+            self.out.append(memoryview(wire.FRAME.pack(wire.TASKS, len(data), 0) + data))
+            bodies.clear()
+
+    def _send_large(self, task: Task) -> None:
+        """Buffers go through the arena if there is room, else behind the frame on the socket."""
+        assert task.packed is not None
+        buffers = task.packed.buffers
+        total = sum((part.raw.nbytes + 63) & ~63 for part in buffers)
+        region = self.regions.take(total) if total <= layout.ARENA_BYTES else None
+        inline: list[memoryview] = []
+        if region is None:
+            table, inline = tail_table(list(buffers)), [part.raw for part in buffers]
+        else:
+            task.region, offset = region
+            table = copy_in(buffers, self.page.arena_in, offset)
+        number, submitted, function, length, flags = wire.TASK.unpack_from(task.body)
+        header = wire.TASK.pack(number, submitted, function, length + len(table), flags)
+        count = struct.pack("<I", len(buffers))
+        body = b"".join((header, task.body[wire.TASK.size :], table, count))
+        self._queue(wire.LARGE, body, inline)
+
+    def _define(self, function: Any) -> None:
+        clear = len(self.known) >= KNOWN
+        if clear:
+            self.known.clear()
+        self.known.add(function.number)
+        if function.definitions:
+            self._define_main(function.definitions)
+        self._queue(wire.DEFINE, struct.pack("<BQ", clear, function.number) + function.data)
+
+    def _define_main(self, definitions: Any) -> None:
+        new = [item for item in definitions if item not in self.defined]
+        if new:
+            self.defined.update(new)
+            for definition in new:
+                self._queue(wire.MAIN, definition.data)
+
+    def _send(self, kind: int, body: bytes) -> None:
+        self._queue(kind, body)
+        self.push()
+
+    def _queue(self, kind: int, body: bytes, inline: Any = ()) -> None:
+        tail = sum(part.nbytes for part in inline)
+        self.out.append(memoryview(wire.FRAME.pack(kind, len(body), tail) + body))
+        self.out.extend(inline)
+
+    def push(self) -> bool:
+        """Write what the socket takes; True when nothing is left. Never blocks."""
+        out = self.out
+        try:
+            while out:
+                part = out[0]
+                sent = self.sock.send(part)
+                if sent < part.nbytes:
+                    out[0] = part[sent:]
+                else:
+                    out.popleft()
+        except BlockingIOError:
+            return False
+        except OSError:  # it is dying: its pidfd will say so
+            out.clear()
+        return True
+
+    # --- receiving --------------------------------------------------------------------------------
+    def collect(self, answers: list[Answer]) -> list[wire.Frame]:
+        """Take every answer that is there; returns the other frames, for the engine."""
+        news: list[wire.Frame] = []
+        for _ in range(READS_IN_A_TURN):
+            try:
+                frames = self.reader.read()
+            except (BlockingIOError, EOFError, OSError):
+                break
+            for frame in frames:
+                if frame.kind == wire.RESULT:
+                    self._take_result(frame, answers)
+                elif frame.kind != wire.DOORBELL:
+                    news.append(frame)
+            if frames and frames[-1].kind == wire.DOORBELL:
+                break
+        self._take_ring(answers)
+        return news
+
+    def _take_ring(self, answers: list[Answer]) -> None:
+        words = self.page.words
+        written, position = words[layout.WRITTEN], self.consumed
+        if position == written:
+            return
+        memory, unpack, size = self.page.memory, wire.ANSWER.unpack_from, wire.ANSWER.size
+        pop, keep, ring, base = self.inflight.pop, answers.append, layout.RING_BYTES, layout.STATUS_BYTES
+        task, run = None, 0
+        while position < written:
+            offset = position % ring
+            if ring - offset < size:
+                position += ring - offset
+                continue
+            number, run, length, verdict = unpack(memory, base + offset)
+            if not number:
+                position += ring - offset
+                continue
+            start = base + offset + size
+            position += size + length
+            task = pop(number, None)
+            if task is None:
+                self.stray = True
+                continue
+            self.load -= task.estimate
+            if task.region is not None:
+                self._free(task)
+            keep((task, verdict, memory[start : start + length], ()))
+        words[layout.CONSUMED] = self.consumed = position
+        if task is not None:
+            self._learn(task, run)
+
+    def _take_result(self, frame: wire.Frame, answers: list[Answer]) -> None:
+        body = frame.body
+        number, run, length, verdict = wire.ANSWER.unpack_from(body)
+        (count,) = struct.unpack("<I", body[-4:])
+        payload = body[wire.ANSWER.size : wire.ANSWER.size + length]
+        table = body[wire.ANSWER.size + length : -4]
+        buffers = take_buffers(table, count, self.page.arena_out, frame.tail, views=False, lasting=True)
+        if count and wire.BUFFER.unpack_from(table)[0] >= 0:
+            self.page.words[layout.ARENA_FREED] += 1
+        task = self.inflight.pop(number, None)
+        if task is None:
+            self.stray = True
+            return
+        self.load -= task.estimate
+        self._free(task)
+        answers.append((task, verdict, payload, buffers))
+        self._learn(task, run)
+
+    def _free(self, task: Task) -> None:
+        if task.region is not None:
+            self.regions.give_back(task.region)
+            task.region = None
+
+    def _learn(self, task: Task, run: int) -> None:
+        """One measurement a look: enough to follow a function, cheap enough for the shortest."""
+        if not self.inflight:
+            self.load = 0.0
+        measured = run / 1e9 / (task.items or 1)
+        task.function.estimate = learn(task.function.estimate, measured)
+
+    # --- recalling --------------------------------------------------------------------------------
+    def tickets_left(self) -> int:
+        """Take all tickets that the worker has not; those tasks will not begin over there."""
+        count = 0
+        try:
+            while True:
+                os.eventfd_read(self.tickets)
+                count += 1
+        except BlockingIOError:
+            return count
+
+    def recall(self) -> list[Task]:
+        """Take back every task that has not begun, in the order it was sent."""
+        tasks = self.take_back(self.tickets_left())
+        if tasks:
+            self.recalling = True
+            self._send(wire.RESET, b"")
+        return tasks
+
+    def take_back(self, count: int) -> list[Task]:
+        """Strike the last `count` tasks off the books."""
+        tasks = [self.inflight.popitem()[1] for _ in range(min(count, len(self.inflight)))]
+        for task in tasks:
+            task.link = None
+            self.load -= task.estimate
+            self.sent -= 1
+            self._free(task)
+        tasks.reverse()
+        return tasks
+
+    def running(self) -> dict[int, float]:
+        """The tasks that have begun, with the instants they began; read from the page, no message."""
+        found: dict[int, float] = {}
+        for slot in range(self.concurrency):
+            number, start = self.page.running(slot)
+            if number in self.inflight:
+                found[number] = start / 1e9
+        return found
+
+    def send_cancel(self, number: int) -> None:
+        """Ask an async worker to cancel one task."""
+        self._send(wire.CANCEL, number.to_bytes(8, "little"))
+
+    # --- ending -----------------------------------------------------------------------------------
+    def leave(self, now: float) -> None:
+        """Ask the worker to go; it holds nothing."""
+        self.leaving_at = now
+        self._send(wire.EXIT, b"")
+
+    def signal(self, number: int) -> None:
+        """Signal the worker process itself."""
+        if self.pidfd is not None:
+            try:
+                signal.pidfd_send_signal(self.pidfd, number)
+            except ProcessLookupError:
+                return
+
+    def ask_for_stack(self) -> None:
+        """Have the worker dump its Python stacks; works while it holds the GIL, not with signals blocked."""
+        self.signal(DUMP_SIGNAL)
+
+    def kill(self) -> None:
+        """SIGKILL, now. The group goes too: what the task started must not outlive it."""
+        self.signal(signal.SIGKILL)
+        if self.pid:
+            try:
+                os.killpg(self.pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                return
+
+    def read_output(self) -> bool:
+        """Keep the last of what the worker printed; True when nothing can follow."""
+        if self.output is None:
+            return False
+        try:
+            while data := os.read(self.output, 65536):
+                self.printed = (self.printed + data)[-OUTPUT_KEPT:]
+            return True
+        except BlockingIOError:
+            return False
+
+    def death(self, *, ran_for: float | None, suspects: int, out_of_memory: bool) -> Death:
+        """Everything known about the end of this worker."""
+        code = self.exitcode
+        self.read_output()
+        return Death(
+            pid=self.pid,
+            exitcode=code if code is not None and code >= 0 else None,
+            signal=-code if code is not None and code < 0 else None,
+            ran_for=ran_for,
+            suspects=suspects,
+            out_of_memory=out_of_memory,
+            output=self.printed.decode("utf-8", "replace"),
+            stack=self.page.stack(),
+        )
+
+    def close(self) -> None:
+        """Give back every descriptor and the memory. The worker is dead."""
+        if self.closed:
+            return
+        self.closed = True
+        self.close_ends()
+        self.out.clear()
+        self.sock.close()
+        os.close(self.tickets)
+        for descriptor in (self.output, self.pidfd):
+            if descriptor is not None:
+                os.close(descriptor)
+        self.output = self.pidfd = None
+        self.page.close()

@@ -1,0 +1,237 @@
+"""Two ways to bring up a worker process, one interface: the template (default) and `mp_context`.
+
+A starter starts, reports and cleans up. It decides nothing: when and how often to start is the engine's
+question to `rules/`. Every method is called from the dispatcher thread only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from multiprocessing import reduction
+from multiprocessing.context import BaseContext
+from typing import Any, NamedTuple, Protocol
+
+from millpond.pool import template
+
+BOOT = (
+    "import json, socket, sys; "
+    "control = socket.socket(fileno=int(sys.argv[1])); "
+    "settings = json.loads(control.recv(1 << 20)); "
+    "sys.path[:] = settings['path']; "
+    "from millpond.pool.template import run; "
+    "run(control, int(sys.argv[2]), settings)"
+)
+
+
+class Ends(NamedTuple):
+    """The worker's ends of its channel."""
+
+    sock: socket.socket
+    memory: int
+    tickets: int
+    output: int | None
+
+
+class Started(NamedTuple):
+    """A worker process exists; its pidfd is now ours."""
+
+    identity: int
+    pid: int
+    pidfd: int
+
+
+class Ended(NamedTuple):
+    """A worker process is gone (or could not be made: pid 0), with its exit code, negative for a signal."""
+
+    identity: int
+    pid: int
+    exitcode: int
+
+
+class Broken(NamedTuple):
+    """Nothing can be started any more by this starter; all its workers are gone or going."""
+
+    cause: str
+
+
+Report = Started | Ended | Broken
+
+
+class Starter(Protocol):
+    """What the engine needs to bring up workers."""
+
+    def start(self, identity: int, ends: Ends) -> None:
+        """Begin to start a worker; a report follows."""
+
+    def descriptors(self) -> list[int]:
+        """What to wait on for reports."""
+
+    def reports(self) -> list[Report]:
+        """What has happened since the last call; never blocks."""
+
+    def close(self) -> None:
+        """Let go of everything. All workers have ended."""
+
+
+class TemplateStarter:
+    """Workers forked from one clean process that is started once."""
+
+    def __init__(self, preload: tuple[str, ...]) -> None:
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        settings = {"path": [str(entry) for entry in sys.path], "argv": sys.argv, "preload": list(preload)}
+        with theirs:
+            flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+            self._process = subprocess.Popen(
+                [sys.executable, *flags, "-c", BOOT, str(theirs.fileno()), str(os.getpid())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                process_group=0,  # Ctrl-C in a terminal must not reach it
+            )
+        self._control.send(json.dumps(settings).encode())
+        self._control.setblocking(False)
+        self._broken = False
+
+    def start(self, identity: int, ends: Ends) -> None:
+        """Send the order along with the worker's ends."""
+        descriptors = [ends.sock.fileno(), ends.memory, ends.tickets]
+        if ends.output is not None:
+            descriptors.append(ends.output)
+        try:
+            socket.send_fds(self._control, [template.ORDER.pack(template.START, identity)], descriptors)
+        except OSError:  # it died: end-of-file on the control socket tells the engine
+            self._broken = True
+
+    def descriptors(self) -> list[int]:
+        """The control socket."""
+        return [self._control.fileno()]
+
+    def reports(self) -> list[Report]:
+        """Read what the template says."""
+        found: list[Report] = []
+        while True:
+            try:
+                data, descriptors, _, _ = socket.recv_fds(self._control, 1 << 16, 4)
+            except BlockingIOError:
+                return found
+            except OSError:
+                data, descriptors = b"", []
+            if not data:
+                found.append(Broken(f"the template process {self._process.pid} ended"))
+                return found
+            what, identity, pid, status = template.REPORT.unpack_from(data)
+            if what == template.STARTED:
+                os.set_inheritable(descriptors[0], False)
+                found.append(Started(identity, pid, descriptors[0]))
+            elif what == template.EXITED:
+                code = os.waitstatus_to_exitcode(status) if pid else 1
+                found.append(Ended(identity, pid, code))
+            elif what == template.BROKEN:
+                text = data[template.REPORT.size :].decode("utf-8", "replace")
+                found.append(Broken(f"preload failed in the template process\n{text}"))
+                return found
+
+    def close(self) -> None:
+        """End-of-file tells the template to go; it takes leftovers along."""
+        self._control.close()
+        try:
+            self._process.wait(2)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+class ContextStarter:
+    """Workers started by `multiprocessing`, with the standard library's rules."""
+
+    def __init__(self, context: BaseContext) -> None:
+        self._context = context
+        self._processes: dict[int, Any] = {}
+        self._news: list[Report] = []
+
+    def start(self, identity: int, ends: Ends) -> None:
+        """Start the process now; it is up when this returns."""
+        method = self._context.get_start_method()
+        parent = None if method == "forkserver" else os.getpid()
+        process = self._context.Process(  # type: ignore[attr-defined]
+            target=_begin, args=(_Parcel(ends), parent), name=f"millpond-worker-{identity}"
+        )
+        try:
+            process.start()
+        except Exception as error:
+            self._news.append(Broken(f"{type(error).__name__}: {error}"))
+            return
+        self._processes[identity] = process
+        self._news.append(Started(identity, process.pid, os.pidfd_open(process.pid)))
+
+    def descriptors(self) -> list[int]:
+        """Nothing: the engine watches the pidfds and asks."""
+        return []
+
+    def reports(self) -> list[Report]:
+        """What was started and what has ended."""
+        news, self._news = self._news, []
+        for identity, process in list(self._processes.items()):
+            code = process.exitcode
+            if code is not None:
+                process.join()
+                del self._processes[identity]
+                template.kill_group(process.pid)
+                process.close()
+                news.append(Ended(identity, 1, code))
+        return news
+
+    def close(self) -> None:
+        """Reap whatever is left."""
+        for process in self._processes.values():
+            process.join(2)
+            if process.exitcode is None:
+                os.kill(process.pid, signal.SIGKILL)
+                process.join()
+            process.close()
+        self._processes = {}
+
+
+class _Parcel:
+    """The worker's ends, through whatever way the start method passes descriptors."""
+
+    def __init__(self, ends: Ends) -> None:
+        self.ends = ends
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        ends = self.ends
+        output = None if ends.output is None else reduction.DupFd(ends.output)
+        return _unwrap, (
+            reduction.DupFd(ends.sock.fileno()),
+            reduction.DupFd(ends.memory),
+            reduction.DupFd(ends.tickets),
+            output,
+        )
+
+
+def _unwrap(sock: Any, memory: Any, tickets: Any, output: Any) -> _Parcel:
+    descriptor = None if output is None else output.detach()
+    return _Parcel(Ends(socket.socket(fileno=sock.detach()), memory.detach(), tickets.detach(), descriptor))
+
+
+def _let_go_of_the_fork_server() -> None:
+    """A fork server ends when every holder of this descriptor is gone, and it hands one to each child:
+    unless we close ours, neither it nor we would notice that the parent was killed."""
+    server = getattr(sys.modules.get("multiprocessing.forkserver"), "_forkserver", None)
+    descriptor = getattr(server, "_forkserver_alive_fd", None)
+    if server is not None and descriptor is not None:
+        os.close(descriptor)
+        server._forkserver_alive_fd = None
+
+
+def _begin(parcel: _Parcel, parent: int | None) -> None:
+    """Runs in the new process."""
+    ends = parcel.ends
+    _let_go_of_the_fork_server()
+    template.become_worker(
+        ends.sock, ends.memory, ends.tickets, ends.output, os.getppid() if parent is None else parent
+    )

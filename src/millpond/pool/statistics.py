@@ -1,0 +1,179 @@
+"""What a pool can tell about itself: immutable records, and the sums they are made from.
+
+Workers count in their own pages at no cost to the parent; a dead worker's counts are folded in here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from millpond.pool import page as layout
+from millpond.pool.page import Page, bucket_bounds
+from millpond.rules.restart import Starts
+
+
+@dataclass(frozen=True, slots=True)
+class Durations:
+    """A distribution of durations, in seconds; percentiles are good to about ten percent."""
+
+    mean: float
+    total: float
+    p50: float
+    p95: float
+    p99: float
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRow:
+    """One worker at the moment of asking."""
+
+    pid: int
+    state: str  # starting, idle, busy, draining, dead
+    task: str | None
+    running_for: float | None
+    rss: int
+    tasks_done: int
+    age: float
+
+
+@dataclass(frozen=True, slots=True)
+class PoolStatistics:
+    """A pool at the moment of asking; counts are since its start."""
+
+    size: int
+    busy: int
+    idle: int
+    starting: int
+    draining: int
+    queued: int
+    submitted: int
+    completed: int
+    errored: int
+    crashed: int
+    timed_out: int
+    expired: int
+    cancelled: int
+    recycled: int
+    wait: Durations
+    run: Durations
+    workers: tuple[WorkerRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """ok, degraded or failed, with a sentence for each reason."""
+
+    status: str
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Tally:
+    """Running sums. Changed under the engine's lock."""
+
+    submitted: int = 0
+    crashed: int = 0
+    timed_out: int = 0
+    expired: int = 0
+    cancelled: int = 0
+    recycled: int = 0
+    done: int = 0
+    errored: int = 0
+    sum_wait: int = 0
+    sum_run: int = 0
+    waits: list[int] = field(default_factory=lambda: [0] * layout.HISTOGRAM)
+    runs: list[int] = field(default_factory=lambda: [0] * layout.HISTOGRAM)
+
+    def fold(self, page: Page) -> None:
+        """Add a worker's counts."""
+        words = page.words
+        self.done += words[layout.TASKS_DONE]
+        self.errored += words[layout.ERRORS]
+        self.sum_wait += words[layout.SUM_WAIT]
+        self.sum_run += words[layout.SUM_RUN]
+        for index in range(layout.HISTOGRAM):
+            self.waits[index] += words[layout.WAITS + index]
+            self.runs[index] += words[layout.RUNS + index]
+
+    def add(self, wait: int, run: int, *, failed: bool) -> None:
+        """Count one task that ran in a thread."""
+        self.done += 1
+        self.errored += failed
+        self.sum_wait += wait
+        self.sum_run += run
+        self.waits[layout.bucket(max(wait, 0))] += 1
+        self.runs[layout.bucket(max(run, 0))] += 1
+
+    def copy(self) -> Tally:
+        """A snapshot to add live pages to."""
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return Tally(**{**values, "waits": list(self.waits), "runs": list(self.runs)})
+
+    def wait(self) -> Durations:
+        """How long tasks waited before they began."""
+        return summary(self.waits, self.sum_wait / 1e9, self.done)
+
+    def run(self) -> Durations:
+        """How long tasks ran."""
+        return summary(self.runs, self.sum_run / 1e9, self.done)
+
+    def statistics(
+        self, rows: tuple[WorkerRow, ...], states: Sequence[str], queued: int, unseen: int = 0
+    ) -> PoolStatistics:
+        """The public record; `unseen` tasks are submitted but not counted yet."""
+        return PoolStatistics(
+            size=len(rows) - states.count("dead"),
+            busy=states.count("busy"),
+            idle=states.count("idle"),
+            starting=states.count("starting"),
+            draining=states.count("draining"),
+            queued=queued,
+            submitted=self.submitted + unseen,
+            completed=self.done - self.errored,
+            errored=self.errored,
+            crashed=self.crashed,
+            timed_out=self.timed_out,
+            expired=self.expired,
+            cancelled=self.cancelled,
+            recycled=self.recycled,
+            wait=self.wait(),
+            run=self.run(),
+            workers=rows,
+        )
+
+
+BACKED_UP = 5  # a queue this many times the workers is worth a warning
+
+
+def health(*, closed: bool, starts: Starts, queued: int, slots: int) -> Health:
+    """ok, degraded or failed, with a sentence for each reason."""
+    if closed:
+        return Health("failed", ("the pool has been shut down",))
+    reasons: list[str] = []
+    if starts.failures:
+        reasons.append(f"{starts.failures} worker starts in a row have failed: {starts.cause.strip()}")
+    status = "degraded" if reasons else "ok"
+    if queued > BACKED_UP * slots:
+        reasons.append(f"the queue backs up: {queued} tasks wait for {slots} slots")
+    return Health(status, tuple(reasons))
+
+
+def summary(histogram: Sequence[int], total: float, count: int) -> Durations:
+    """Mean and percentiles of a histogram; within a bucket the values are taken as evenly spread."""
+    mean = total / count if count else 0.0
+    return Durations(mean, total, *(percentile(histogram, share) for share in (0.5, 0.95, 0.99)))
+
+
+def percentile(histogram: Sequence[int], share: float) -> float:
+    """The duration below which `share` of the counted ones lie."""
+    wanted = share * sum(histogram)
+    if not wanted:
+        return 0.0
+    seen = 0
+    for index, count in enumerate(histogram):
+        if count and seen + count >= wanted:
+            low, high = bucket_bounds(index)
+            return low + (high - low) * (wanted - seen) / count
+        seen += count
+    return 0.0

@@ -1,0 +1,222 @@
+"""The template process: clean and single-threaded, it forks workers in about a millisecond each.
+
+It imports what was asked for once and then only forks, reaps and reports. It watches its owner and dies
+with it, taking every worker along; as a child subreaper it also kills what tasks left behind. It never
+unpickles anything and never runs a task.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import gc
+import importlib
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import traceback
+from typing import NoReturn
+
+from millpond.pool.page import STACK
+from millpond.pool.worker import fresh_main, main
+
+REPORT = struct.Struct("<Bqqq")  # what, worker id, pid, wait status
+UP, STARTED, EXITED, BROKEN = b"U"[0], b"S"[0], b"X"[0], b"B"[0]
+ORDER = struct.Struct("<Bq")  # what, worker id
+START = b"+"[0]
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+DUMP_SIGNAL = signal.SIGRTMAX - 3  # out of the way of signals that programs use
+
+_prctl = ctypes.CDLL(None, use_errno=True).prctl
+
+
+def become_worker(
+    sock: socket.socket, memory: int, tickets: int, output: int | None, parent: int
+) -> NoReturn:
+    """Turn a freshly made process into a worker. Shared by every way of starting one."""
+    os.setpgid(0, 0)  # a kill takes the worker's children along; Ctrl-C is the parent's business
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)  # the parent died before we could ask to die with it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGCHLD, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
+    signal.set_wakeup_fd(-1)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    if output is not None:
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.close(output)
+    os.lseek(memory, STACK, os.SEEK_SET)  # dumps append behind everything that is mapped
+    faulthandler.enable(memory, all_threads=True)
+    faulthandler.register(DUMP_SIGNAL, memory, all_threads=True, chain=False)
+    main(sock, memory, tickets)
+    os._exit(0)
+
+
+class Template:
+    """The loop of the template process."""
+
+    def __init__(self, control: socket.socket, owner: int) -> None:
+        self.control = control
+        self.owner = os.pidfd_open(owner)
+        self.pid = os.getpid()
+        self.workers: dict[int, int] = {}  # pid -> id
+        self.alarm, self.ring = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(self.ring, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def serve(self) -> NoReturn:
+        """Obey until the owner is gone."""
+        poll = select.poll()
+        for descriptor in (self.control.fileno(), self.owner, self.alarm):
+            poll.register(descriptor, select.POLLIN)
+        warm = False
+        while True:
+            ready = [descriptor for descriptor, _ in poll.poll(None if warm else 20)]
+            if not ready and not warm:
+                warm = True
+                warm_up()
+            if self.owner in ready:
+                self.end()
+            if self.alarm in ready:
+                os.read(self.alarm, 4096)
+                self.reap()
+            if self.control.fileno() in ready:
+                self.obey()
+
+    def obey(self) -> None:
+        """Fork one worker, with the descriptors that came along."""
+        try:
+            order, descriptors, _, _ = socket.recv_fds(self.control, ORDER.size, 8)
+        except OSError:
+            order = b""
+        if not order:
+            self.end()
+        _, identity = ORDER.unpack(order)
+        for descriptor in descriptors:
+            os.set_inheritable(descriptor, False)
+        try:
+            pid = os.fork()
+        except OSError as error:
+            self.report(EXITED, identity, 0, -(error.errno or 1))
+            pid = -1
+        if pid == 0:
+            self.child(descriptors)
+        if pid > 0:
+            self.workers[pid] = identity
+            pidfd = os.pidfd_open(pid)
+            self.report(STARTED, identity, pid, 0, [pidfd])
+            os.close(pidfd)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    def child(self, descriptors: list[int]) -> NoReturn:
+        """The forked worker: let go of everything that is the template's."""
+        try:
+            self.control.close()
+            for descriptor in (self.owner, self.alarm, self.ring):
+                os.close(descriptor)
+            signal.set_wakeup_fd(-1)
+            sock, memory, tickets, *output = descriptors
+            become_worker(
+                socket.socket(fileno=sock), memory, tickets, output[0] if output else None, self.pid
+            )
+        finally:
+            os._exit(70)
+
+    def reap(self) -> None:
+        """Report every worker that ended, then end what it left behind."""
+        ended = False
+        while (pid := self.next_dead()) is not None:
+            if pid in self.workers:
+                kill_group(pid)  # while it is a zombie, its number cannot be anybody else's
+            _, status = os.waitpid(pid, 0)
+            identity = self.workers.pop(pid, None)
+            if identity is not None:
+                ended = True
+                self.report(EXITED, identity, pid, status)
+        if ended:
+            self.kill_strays()
+
+    def next_dead(self) -> int | None:
+        """A child that has ended and is not reaped yet."""
+        try:
+            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return None
+        return None if found is None else found.si_pid
+
+    def kill_strays(self) -> None:
+        """Orphans of dead workers have become our children: end them."""
+        try:
+            with open(f"/proc/self/task/{self.pid}/children") as file:
+                children = [int(pid) for pid in file.read().split()]
+        except OSError:
+            return
+        for pid in children:
+            if pid not in self.workers:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+
+    def report(self, what: int, identity: int, pid: int, status: int, extra: list[int] | None = None) -> None:
+        """Tell the owner; if it is gone, the owner's pidfd will say so."""
+        try:
+            socket.send_fds(self.control, [REPORT.pack(what, identity, pid, status)], extra or [])
+        except OSError:
+            self.end()
+
+    def end(self) -> NoReturn:
+        """Take every worker along and leave."""
+        for pid in self.workers:
+            kill_group(pid)
+        self.workers = {}
+        self.kill_strays()
+        os._exit(0)
+
+
+def warm_up() -> None:
+    """In the first quiet moment, import what functions of `__main__` need to arrive in a worker."""
+    import cloudpickle  # noqa: F401
+
+    gc.collect()
+    gc.freeze()  # workers share these pages: never move or touch them
+
+
+def kill_group(pid: int) -> None:
+    """SIGKILL a worker and all it started; the worker leads its own process group."""
+    for kill in (os.killpg, os.kill):
+        try:
+            kill(pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            continue
+
+
+def run(control: socket.socket, owner: int, settings: dict[str, list[str]]) -> None:
+    """Entry point of the template process."""
+    sys.argv[:] = settings["argv"]
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+    template = Template(control, owner)
+    if os.getppid() != owner:
+        os._exit(0)
+    try:
+        for name in settings["preload"]:
+            importlib.import_module(name)
+    except BaseException:
+        text = traceback.format_exc().encode()[-60_000:]
+        control.send(REPORT.pack(BROKEN, 0, 0, 0) + text)
+        os._exit(71)
+    fresh_main()
+    gc.collect()
+    gc.freeze()  # workers share these pages: never move or touch them
+    template.report(UP, 0, os.getpid(), 0)
+    template.serve()

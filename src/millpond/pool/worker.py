@@ -1,0 +1,353 @@
+"""The main loop of a worker process: take tasks, run them, leave the answers in shared memory.
+
+A task may begin only after its ticket was taken from the shared counter; the parent takes tickets back
+when it recalls tasks that have not begun. The kernel decides each race, so no task runs twice and none
+is lost, even when this process is stopped in the middle of anything. Nothing here decides policy.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import pickle
+import socket
+import struct
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from multiprocessing.process import current_process
+from types import CoroutineType, ModuleType
+from typing import Any, NamedTuple
+
+from millpond.pool import page as layout
+from millpond.pool import wire
+from millpond.pool.outbox import Outbox
+from millpond.pool.page import Page
+
+QUICK = 200_000  # ns: a function that last ran longer than this gets the ring emptied first
+
+
+class Setup(NamedTuple):
+    """What a worker is told before its first task."""
+
+    kind: str
+    concurrency: int
+    initializer: bytes | None
+    views: bool
+    memory_soft_limit: int | None
+    max_age: float | None
+    authkey: bytes  # so that what multiprocessing hands out in the parent can be opened here
+
+
+# One task as it arrived: number, submitted (ns), function, flags, payload, buffers.
+# A plain tuple: a worker unpacks several hundred thousand of these in a second.
+Call = tuple[int, int, int, int, Any, Sequence[Any]]
+
+
+NO_KEYWORDS: dict[str, Any] = {}
+
+
+class Unreadable(Exception):
+    """The function or the arguments of a task could not be unpickled here."""
+
+
+class Worker:
+    """One worker process's end of the channel."""
+
+    def __init__(self, sock: socket.socket, memory: int, tickets: int) -> None:
+        self.sock = sock
+        self.page = Page(memory)
+        self.tickets = tickets
+        self.reader = wire.FrameReader(sock)
+        self.functions: dict[int, Callable[..., Any]] = {}
+        self.unread: dict[int, bytes] = {}
+        self.outbox = Outbox(sock, self.page)
+        self.setup = Setup("process", 1, None, False, None, None, b"")
+        self.born = time.monotonic()
+        self.retiring = False
+        self.forked = False
+        self.statm: int | None = None
+        os.register_at_fork(after_in_child=self._note_fork)
+
+    def _note_fork(self) -> None:
+        self.forked = True  # a child made by a task must never go on as if it were this worker
+
+    # --- reading ---------------------------------------------------------------------------------
+    def calls(self, frame: wire.Frame) -> list[Call]:
+        """The tasks in a frame; an empty list if the frame was a command, which has been obeyed."""
+        kind = frame.kind
+        if kind == wire.TASKS:
+            return _split(frame.body)
+        if kind == wire.LARGE:
+            return [self._large(frame)]
+        if kind == wire.DEFINE:
+            self._define(frame.body)
+        elif kind == wire.MAIN:
+            self._define_main(frame.body)
+        elif kind == wire.RESET:
+            self.outbox.send(wire.RESET_DONE, b"")
+        elif kind == wire.EXIT:
+            leave(0)
+        return []
+
+    def _define(self, body: Any) -> None:
+        clear, number = struct.unpack_from("<BQ", body)
+        if clear:
+            self.functions.clear()
+            self.unread.clear()
+        # Unpickled inside the first task that calls it, so that a failing import is that task's error
+        self.functions.pop(number, None)
+        self.unread[number] = bytes(body[9:])
+
+    def _define_main(self, body: Any) -> None:
+        main = sys.modules["__main__"]
+        try:
+            name, value = pickle.loads(body)
+            setattr(main, name, value)
+        except Exception:  # the task that needs it will fail with the reason
+            traceback.print_exc()
+
+    def _large(self, frame: wire.Frame) -> Call:
+        [(number, submitted, function, flags, payload, _)] = _split(frame.body[:-4])
+        (count,) = struct.unpack("<I", frame.body[-4:])
+        table = len(payload) - count * wire.BUFFER.size
+        buffers = take_buffers(payload[table:], count, self.page.arena_in, frame.tail, views=self.setup.views)
+        return number, submitted, function, flags, payload[:table], buffers
+
+    # --- running ---------------------------------------------------------------------------------
+    def bind(self, call: Call) -> tuple[Callable[..., Any], Sequence[Any], dict[str, Any]]:
+        """The function and arguments of a call; raises Unreadable if they cannot be unpickled."""
+        _, _, number, flags, payload, buffers = call
+        try:
+            if flags & wire.PLAIN:
+                content = marshal.loads(payload)  # noqa: S302  our own parent wrote it
+            else:
+                content = pickle.loads(payload, buffers=buffers) if buffers else pickle.loads(payload)
+            if flags & wire.INLINE:
+                return content  # type: ignore[no-any-return]
+            function = self.functions.get(number) or self._load(number)
+        except BaseException as error:
+            raise Unreadable from error
+        if flags & wire.KEYWORDS:
+            return function, content[0], content[1]
+        return function, content, NO_KEYWORDS
+
+    def _load(self, number: int) -> Callable[..., Any]:
+        function: Callable[..., Any] = pickle.loads(self.unread[number])
+        self.functions[number] = function
+        return function
+
+    def run(self, call: Call) -> Any:
+        """Run one call to its value."""
+        function = self.functions.get(call[2])
+        if call[3] == wire.PLAIN and function is not None:  # the short way for short tasks
+            value = function(*marshal.loads(call[4]))  # noqa: S302  our own parent wrote it
+        else:
+            function, args, kwargs = self.bind(call)
+            if call[3] & wire.CHUNK:
+                return self.run_chunk(function, args)
+            value = function(*args, **kwargs)
+        if type(value) is CoroutineType:
+            return _run_coroutine(value)
+        return value
+
+    def run_chunk(self, function: Callable[..., Any], calls: Sequence[Any]) -> Any:
+        """Run the calls of one map chunk; the page always names the one that runs."""
+        words, item = self.page.words, layout.ITEM
+        values: list[Any] = []
+        errors: dict[int, bytes] | None = None
+        keep = values.append
+        for index, args in enumerate(calls):
+            words[item] = index
+            try:
+                keep(function(*args))
+            except BaseException as error:
+                errors = errors or {}
+                errors[index] = self.outbox.pack_error(error)
+                keep(None)
+        return values, errors
+
+    def over_budget(self) -> str | None:
+        """Which budget this worker has used up, looked at between tasks."""
+        setup = self.setup
+        if setup.memory_soft_limit is not None:
+            if self.statm is None:
+                self.statm = os.open("/proc/self/statm", os.O_RDONLY)
+            rss = int(os.pread(self.statm, 64, 0).split()[1]) * layout.PAGE
+            self.page.words[layout.RSS] = rss
+            if rss > setup.memory_soft_limit:
+                return "memory"
+        if setup.max_age is not None and time.monotonic() - self.born > setup.max_age:
+            return "age"
+        return None
+
+    # --- the loop --------------------------------------------------------------------------------
+    def serve(self) -> None:
+        """Run tasks one after the other until told to leave."""
+        while True:
+            for frame in self.reader.read():
+                calls = self.calls(frame)
+                if calls:
+                    self._run_all(calls)
+                    self.outbox.flush()
+
+    def _run_all(self, calls: list[Call]) -> None:
+        words, clock, take, run = self.page.words, time.monotonic_ns, os.eventfd_read, self.run
+        outbox, slot, watched = self.outbox, layout.SLOTS, self._watched()
+        waits: list[int] = []
+        runs: list[int] = []
+        errors = items = 0
+        reason = None
+        for call in calls:
+            try:
+                take(self.tickets)
+            except BlockingIOError:
+                break  # recalled: this task and all behind it belong to the parent again
+            start = clock()
+            words[slot + 1] = start
+            words[slot] = call[0]
+            if outbox.last_run > QUICK:
+                outbox.flush()
+            try:
+                value = run(call)
+                good = True
+            except BaseException as error:
+                value, good = error, False
+                errors += 1
+            if self.forked:
+                os._exit(0)
+            end = clock()
+            outbox.answer(call[0], end - start, value, good, end)
+            items += len(value[0]) if call[3] & wire.CHUNK and good else 1
+            value = None
+            waits.append(start - call[1])
+            runs.append(end - start)
+            if watched and (reason := self.over_budget()) is not None:
+                break
+        outbox.count(waits, runs, errors, items)
+        if reason is not None:
+            self.retire(reason)
+
+    def _watched(self) -> bool:
+        return self.setup.memory_soft_limit is not None or self.setup.max_age is not None
+
+    def retire(self, reason: str) -> None:
+        """Stop taking tasks and say so; the parent recalls the rest and sends EXIT."""
+        self.outbox.flush()
+        self.outbox.send(wire.RETIRE, reason.encode())
+        while True:
+            for frame in self.reader.read():
+                if frame.kind in (wire.RESET, wire.EXIT):
+                    self.calls(frame)
+
+
+def _split(body: Any) -> list[Call]:
+    calls: list[Call] = []
+    keep, unpack_from, size = calls.append, wire.TASK.unpack_from, wire.TASK.size
+    position, end = 0, len(body)
+    while position < end:
+        number, submitted, function, length, flags = unpack_from(body, position)
+        position += size
+        keep((number, submitted, function, flags, body[position : position + length], ()))
+        position += length
+    return calls
+
+
+def take_buffers(
+    table: Any, count: int, arena: memoryview, tail: memoryview, *, views: bool, lasting: bool = False
+) -> list[Any]:
+    """The buffers a payload refers to: the receiver's own memory, or views where those will do.
+
+    `lasting`: the payload is unpickled after the arena was given back, so nothing may point into it.
+    """
+    buffers: list[Any] = []
+    used = 0
+    for offset, length, transient in wire.BUFFER.iter_unpack(table):
+        if offset < 0:
+            buffers.append(tail[used : used + length])
+            used += length
+            continue
+        part = arena[offset : offset + length]
+        if transient and lasting:
+            buffers.append(bytes(part))
+        elif views or transient:
+            buffers.append(part.toreadonly())
+        else:
+            own = wire.fresh(length)
+            own[:] = part
+            buffers.append(own)
+    if len(buffers) != count:
+        raise ValueError("a payload's table of buffers is damaged")
+    return buffers
+
+
+_runner: Any = None
+
+
+def _run_coroutine(coroutine: CoroutineType[Any, Any, Any]) -> Any:
+    """An async function in a plain worker runs on a loop that the worker keeps."""
+    global _runner
+    if _runner is None:
+        import asyncio
+
+        _runner = asyncio.Runner()
+    return _runner.run(coroutine)
+
+
+def leave(code: int) -> None:
+    """End this process now, with its output flushed; nothing of the parent's is run."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:  # noqa: S110  the stream may be closed or broken; leaving matters more
+            pass
+    os._exit(code)
+
+
+def main(sock: socket.socket, memory: int, tickets: int) -> None:
+    """Be a worker until the parent says EXIT or is gone. Never returns."""
+    try:
+        worker = Worker(sock, memory, tickets)
+        prepare(worker)
+        if worker.setup.kind == "async":
+            from millpond.pool.async_worker import serve
+
+            serve(worker)
+        else:
+            worker.serve()
+    except EOFError:
+        leave(0)  # the parent is gone
+    except OSError:
+        leave(72)  # a task closed our descriptors: its answer is in the ring, a fresh worker follows
+    except BaseException:
+        traceback.print_exc()
+        leave(70)
+    leave(0)
+
+
+def prepare(worker: Worker) -> None:
+    """Read up to the setup frame, run the initializer, report ready or failed."""
+    told = False
+    while not told:
+        for frame in worker.reader.read():
+            if frame.kind == wire.SETUP:
+                worker.setup, told = pickle.loads(frame.body), True
+                current_process().authkey = worker.setup.authkey
+            else:
+                worker.calls(frame)
+    try:
+        if worker.setup.initializer is not None:
+            function, args = pickle.loads(worker.setup.initializer)
+            function(*args)
+    except BaseException as error:
+        worker.outbox.send(wire.FAILED, worker.outbox.pack_error(error))
+        leave(71)
+    worker.outbox.send(wire.READY, struct.pack("<q", os.getpid()))
+
+
+def fresh_main() -> None:
+    """Give this process an empty `__main__`, for the definitions the parent will send."""
+    main_module = ModuleType("__main__")
+    main_module.__dict__["__builtins__"] = __builtins__
+    sys.modules["__main__"] = main_module

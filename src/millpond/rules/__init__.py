@@ -1,0 +1,1 @@
+"""The decisions: pure functions of values and `now`. Nothing here reads a clock or touches the system."""

@@ -1,0 +1,80 @@
+"""How many workers there should be, which of them may go, and when a worker is worn out.
+
+Values in, a plan out. A busy worker is never in a plan: it leaves when its task is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Crew(NamedTuple):
+    """The workers of a pool at one moment."""
+
+    idle: Sequence[tuple[int, float]]  # (worker, idle since), least recently used first
+    busy: int
+    starting: int
+    waiting: int  # tasks nobody holds
+
+
+class Bounds(NamedTuple):
+    """The size a pool may have."""
+
+    least: int
+    most: int
+    idle_timeout: float
+
+
+class Plan(NamedTuple):
+    """What to do about the size, and when to look again."""
+
+    start: int
+    retire: Sequence[int]
+    look_again_at: float | None
+
+
+def plan(crew: Crew, bounds: Bounds, now: float) -> Plan:
+    """Grow while work waits, shrink what has been idle too long, keep within the bounds."""
+    live = len(crew.idle) + crew.busy + crew.starting
+    wanted = min(bounds.most, max(bounds.least, crew.busy + crew.waiting))
+    start = max(0, wanted - live)
+    surplus = max(0, live - bounds.most)
+    retire = [worker for worker, _ in crew.idle[:surplus]]
+    spare = live - len(retire) - bounds.least
+    look_again_at = None
+    for worker, since in crew.idle[surplus:]:
+        if spare <= 0:
+            break
+        if crew.waiting:
+            break
+        if now - since < bounds.idle_timeout:
+            look_again_at = since + bounds.idle_timeout
+            break
+        retire.append(worker)
+        spare -= 1
+    return Plan(start, tuple(retire), look_again_at)
+
+
+def task_budget(limit: int | None, worker: int) -> int | None:
+    """How many tasks this worker may run: the limit less up to a tenth, so that not all rotate at once.
+
+    Never more than the limit, which the standard library's users rely on.
+    """
+    if limit is None:
+        return None
+    return limit - (worker * 7919) % (limit // 10 + 1) if limit >= 20 else limit
+
+
+def age_budget(limit: float | None, worker: int) -> float | None:
+    """How old this worker may become: the limit less up to a tenth."""
+    return None if limit is None else limit * (1 - (worker * 7919 % 11) / 100)
+
+
+SOFT_SHARE = 0.8
+
+
+def memory_soft_limit(limit: int | None) -> int | None:
+    """From which size on a worker is replaced between tasks, so that the next task is not killed for
+    what its predecessors left behind."""
+    return None if limit is None else int(limit * SOFT_SHARE)

@@ -1,0 +1,1 @@
+"""What runs inside the test processes; nothing here is imported by the pytest process."""

@@ -1,0 +1,192 @@
+"""The table of functions: each is pickled once, the table stays small, and what has state travels fresh."""
+
+import functools
+import operator
+import pickle
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from millpond.pool.functions import REMEMBERED, Functions, name_of
+
+
+@pytest.fixture
+def functions():
+    return Functions(by_value=True)
+
+
+class Greeter:
+    def greet(self):
+        return "hello"
+
+    def __call__(self):
+        return "called"
+
+
+def new_function():
+    return eval("lambda: 0")
+
+
+def test_a_function_is_pickled_once_and_known_by_its_number(functions):
+    first = functions.find(name_of)
+    assert functions.find(name_of) is first
+    assert first.number > 0
+    assert pickle.loads(first.data) is name_of
+    assert functions.find(len).number not in (0, first.number)
+    assert functions.find(Greeter).number > 0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [Greeter().greet, Greeter(), functools.partial(len, []), operator.itemgetter(1)],
+    ids=["bound method", "instance", "partial", "itemgetter"],
+)
+def test_a_callable_with_state_travels_with_each_call(functions, call):
+    function = functions.find(call)
+    assert function.number == 0
+    assert function.data is None
+
+
+def test_a_bound_builtin_is_seen_as_it_is_at_each_submit(functions):
+    box = [1]
+    first = functions.find(box.count)
+    box.append(1)
+    second = functions.find(box.count)
+    assert first.data is None or pickle.loads(first.data)(1) == 1
+    assert second.data is None or pickle.loads(second.data)(1) == 2
+
+
+def test_a_closure_is_seen_as_it_is_at_each_submit(functions):
+    number = 1
+
+    def read():
+        return number
+
+    first = functions.find(read)
+    number = 2
+    second = functions.find(read)
+    assert first.data is None or pickle.loads(first.data)() == 1
+    assert second.data is None or pickle.loads(second.data)() == 2
+
+
+def test_callables_of_one_kind_share_what_is_learnt(functions):
+    first = functions.find(functools.partial(len, [1]))
+    first.estimate = 0.5
+    assert functions.find(functools.partial(len, [2])).estimate == 0.5
+    assert functions.find(functools.partial(sum, [2])).estimate is None
+    assert functions.find(Greeter().greet) is functions.find(Greeter().greet)
+
+
+def test_a_closure_over_large_arrays_travels_with_its_buffers(functions):
+    weights = np.zeros(100_000)
+    assert functions.find(lambda: weights.sum()).data is None
+
+
+def test_functions_that_travel_with_their_buffers_keep_their_own_names(functions):
+    weights = np.zeros(100_000)
+
+    def first():
+        return weights
+
+    def second():
+        return weights
+
+    functions.find(first)
+    assert functions.find(second).name.endswith("second")
+
+
+def test_the_table_never_grows_beyond_its_bound(functions):
+    for _ in range(3 * REMEMBERED):
+        functions.find(new_function())
+        functions.find(functools.partial(new_function()))
+    assert len(functions._known) <= REMEMBERED
+    assert len(functions._kinds) <= REMEMBERED
+
+
+def test_numbers_are_never_used_twice(functions):
+    numbers = [functions.find(new_function()).number for _ in range(2 * REMEMBERED)]
+    assert len(set(numbers)) == len(numbers)
+
+
+def test_a_function_in_use_is_not_the_one_forgotten(functions):
+    number = functions.find(name_of).number
+    for _ in range(2 * REMEMBERED):
+        functions.find(new_function())
+        assert functions.find(name_of).number == number
+
+
+def test_several_threads_may_learn_at_once(functions):
+    troubles = []
+
+    def learn():
+        try:
+            for _ in range(600):
+                functions.find(new_function())
+        except Exception as trouble:
+            troubles.append(trouble)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=learn) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+    finally:
+        sys.setswitchinterval(interval)
+    assert troubles == []
+    assert len(functions._known) <= REMEMBERED
+
+
+def test_what_main_must_hold_is_pickled_once(functions):
+    first = functions.prepare([name_of, Greeter])
+    second = functions.prepare([Greeter, name_of])
+    assert [definition.item for definition in first] == [name_of, Greeter]
+    assert first == second[::-1]
+    assert pickle.loads(first[0].data) == ("name_of", name_of)
+    for _ in range(10 * REMEMBERED):
+        functions.prepare([new_function()])
+    assert len(functions._definitions) <= 8 * REMEMBERED
+
+
+def test_what_cannot_be_pickled_raises_and_is_not_remembered(functions):
+    lock = threading.Lock()
+    with pytest.raises(TypeError, match="pickle"):
+        functions.find(lambda: lock)
+    assert not functions._known
+
+
+def test_a_callable_whose_kind_cannot_be_a_key_is_taken_anyway(functions):
+    class Odd:
+        func = ["not hashable"]
+
+        def __call__(self):
+            return None
+
+    assert functions.find(Odd()).data is None
+
+
+def test_forgetting_drops_every_reference(functions):
+    functions.find(name_of)
+    functions.find(Greeter())
+    functions.forget_all()
+    assert not functions._known
+    assert not functions._kinds
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (name_of, "millpond.pool.functions.name_of"),
+        (len, "builtins.len"),
+        (Greeter().greet, f"{__name__}.Greeter.greet"),
+        (Greeter(), f"{__name__}.Greeter"),
+        (functools.partial(len), "functools.partial"),
+        ([].append, "list.append"),
+    ],
+)
+def test_the_name_of_a_callable_in_messages(call, name):
+    assert name_of(call) == name

@@ -1,0 +1,142 @@
+"""The ticket protocol on the real parts: a Link, its eventfd, socket and ring, with the worker's steps made here.
+
+Same question as the model in `tests/rules/test_tickets.py`: sent, recalled, answered, or dead under it,
+each task has exactly one end, and one that was given back never began.
+"""
+
+import os
+from collections import deque
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from millpond.pool import wire
+from millpond.pool.worker import _split
+from millpond.rules.blame import toll
+from tests.pool_parts.two_ends import TwoEnds
+
+TASKS = 30
+
+
+class OnALink(RuleBasedStateMachine):
+    def __init__(self):
+        super().__init__()
+        self.ends: dict[int, str] = {}
+        self.both = TwoEnds()
+        self.waiting = deque(self._task() for _ in range(TASKS))
+        self._attach()
+
+    def _task(self):
+        task = self.both.new_task()
+        task.body = wire.TASK.pack(task.number, 0, 0, 3, wire.INLINE) + b"xyz"
+        task.estimate = 0.25
+        return task
+
+    def _attach(self):
+        self.link = self.both.link
+        self.both.sock.setblocking(False)
+        self.reader = wire.FrameReader(self.both.sock)
+        self.frames: deque[wire.Frame] = deque()
+        self.read: deque[int] = deque()
+        self.running: int | None = None
+
+    # --- the parent ---------------------------------------------------------------------------------
+    @precondition(lambda self: self.waiting and not self.link.recalling)
+    @rule(count=st.integers(1, 5))
+    def send(self, count):
+        self.link.send_tasks([self.waiting.popleft() for _ in range(min(count, len(self.waiting)))])
+
+    @rule()
+    def collect(self):
+        found, news = self.both.collect()
+        for number, _, payload, _ in found:
+            assert bytes(payload).endswith(f"of {number}".encode() + b"\x94.")
+            self._end(number, "answered")
+        if any(frame.kind == wire.RESET_DONE for frame in news):
+            self.link.recalling = False
+
+    @precondition(lambda self: self.link.inflight)
+    @rule()
+    def recall(self):
+        self._given_back(self.link.recall())
+
+    def _given_back(self, tasks):
+        assert [task.number for task in tasks] == sorted(task.number for task in tasks)
+        assert self.running not in [task.number for task in tasks]
+        assert all(task.link is None for task in tasks)
+        self.waiting.extendleft(reversed(tasks))
+
+    # --- the worker ---------------------------------------------------------------------------------
+    @rule()
+    def receive(self):
+        try:
+            self.frames.extend(self.reader.read())
+        except BlockingIOError:
+            return
+
+    @precondition(lambda self: self.frames and not self.read and self.running is None)
+    @rule()
+    def open_frame(self):
+        frame = self.frames.popleft()
+        if frame.kind == wire.RESET:
+            self.both.outbox.send(wire.RESET_DONE, b"")
+        else:
+            self.read.extend(call[0] for call in _split(frame.body))
+
+    @precondition(lambda self: self.read and self.running is None)
+    @rule()
+    def begin(self):
+        try:
+            os.eventfd_read(self.link.tickets)
+        except BlockingIOError:
+            self.read.clear()
+            return
+        self.running = self.read.popleft()
+
+    @precondition(lambda self: self.running is not None)
+    @rule(ring=st.booleans())
+    def finish(self, ring):
+        self.both.outbox.answer(self.running, 5, ("answer", f"of {self.running}")[1:], True, 1)
+        self.running = None
+        if ring:
+            self.both.outbox.flush()
+
+    @rule()
+    def die(self):
+        self.both.sock.close()
+        self.collect()
+        held = list(self.link.inflight)
+        split = toll(held, self.link.tickets_left())
+        assert list(split.begun) == ([] if self.running is None else [self.running])
+        self._given_back(self.link.take_back(len(split.unbegun)))
+        for number in self.link.inflight:
+            self._end(number, "crashed")
+        numbers = self.both.numbers
+        self.both.__exit__()
+        self.both = TwoEnds()
+        self.both.numbers = numbers
+        self._attach()
+
+    # --- what must hold -------------------------------------------------------------------------------
+    def _end(self, number, how):
+        assert number not in self.ends
+        self.ends[number] = how
+
+    @invariant()
+    def every_task_is_in_one_place(self):
+        waiting = [task.number for task in self.waiting]
+        assert sorted([*self.ends, *waiting, *self.link.inflight]) == list(range(1, TASKS + 1))
+        assert not self.link.stray
+
+    @invariant()
+    def the_books_agree(self):
+        assert abs(self.link.load - 0.25 * len(self.link.inflight)) < 1e-9
+
+    def teardown(self):
+        self.die()
+        self.both.__exit__()
+
+
+TestTicketsOnALink = OnALink.TestCase
+TestTicketsOnALink.settings = settings(deadline=None, max_examples=50, stateful_step_count=50)
