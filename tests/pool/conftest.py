@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -80,8 +83,37 @@ def new_pool(gate: Gate) -> Iterator[Callable[..., Pool]]:
 
     yield make
     gate.open()
-    for pool in made:
+    # In a thread: a pool that cannot be shut down must fail its test, not hold up the others
+    ender = threading.Thread(target=_end, args=(made,), daemon=True)
+    ender.start()
+    ender.join(2 * PATIENCE)
+    assert not ender.is_alive(), "a pool cannot be shut down"
+
+
+def _end(pools: list[Pool]) -> None:
+    for pool in pools:
         pool.shutdown(cancel_futures=True, timeout=PATIENCE)
+
+
+@pytest.fixture
+def run_script(tmp_path: Path) -> Callable[..., str]:
+    """Runs a program in a process of its own, as a user would, and returns what it printed."""
+
+    def run(source: str, *args: str) -> str:
+        script = tmp_path / "script.py"
+        script.write_text(textwrap.dedent(source))
+        done = subprocess.run(
+            [sys.executable, str(script), *args],
+            capture_output=True,
+            text=True,
+            timeout=2 * PATIENCE,
+            cwd=tmp_path,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
 
 
 @pytest.fixture

@@ -25,7 +25,12 @@ RECORD = 32
 request_id: contextvars.ContextVar[str] = contextvars.ContextVar("request_id", default="nobody")
 
 
-# --- gates and journals -----------------------------------------------------------------------------
+def untyped(function: Any) -> Any:
+    """The result of an async task is what it returns, not a coroutine: no type says so."""
+    return function
+
+
+# --- gates and journals --------------------------------------------------------------------------------
 class Arrival(NamedTuple):
     """A task that stands at the gate."""
 
@@ -93,6 +98,7 @@ def hold(folder: Path, label: object = "-") -> Any:
     return label
 
 
+@untyped
 async def hold_async(folder: Path, label: object = "-") -> Any:
     """The same without blocking the event loop."""
     way_out = os.open(folder / "exit", os.O_RDONLY | os.O_NONBLOCK)
@@ -146,6 +152,31 @@ def hold_and_note(folder: Path, journal: Path, label: object) -> Any:
         note(journal, f"- {os.getpid()}")
 
 
+def hold_first(folder: Path, journal: Path, number: int) -> int:
+    """The first item waits at the gate; the others note that they are done."""
+    if number == 0:
+        hold(folder)
+    else:
+        note(journal, number)
+    return number
+
+
+@untyped
+async def hold_first_async(folder: Path, journal: Path, number: int) -> int:
+    if number == 0:
+        await hold_async(folder)
+    else:
+        note(journal, number)
+    return number
+
+
+def fail_or_hold(folder: Path, number: int) -> None:
+    """The first item fails, the others wait at the gate."""
+    if number == 0:
+        raise ValueError("on purpose")
+    hold(folder)
+
+
 def note_once(journal: Path) -> None:
     note(journal, "once")
     raise FileExistsError(journal)
@@ -156,7 +187,7 @@ def lines(journal: Path) -> list[str]:
     return journal.read_text().splitlines() if journal.exists() else []
 
 
-# --- ordinary work -----------------------------------------------------------------------------------
+# --- ordinary work -------------------------------------------------------------------------------------
 def identity(value: Any) -> Any:
     return value
 
@@ -184,7 +215,7 @@ def report(*args: object, **kwargs: object) -> tuple[tuple[object, ...], dict[st
     return args, kwargs
 
 
-def takes_option_names(fn: int, self: int, timeout: int, priority: int) -> tuple[int, int, int, int]:  # noqa: PLW0211
+def takes_option_names(fn: int, self: int, timeout: int, priority: int) -> tuple[int, int, int, int]:
     return fn, self, timeout, priority
 
 
@@ -242,33 +273,38 @@ class SlowToPickle:
         return int, ()
 
 
-# --- async work ------------------------------------------------------------------------------------------
+# --- async work ----------------------------------------------------------------------------------------
+@untyped
 async def square_async(number: int) -> int:
     await asyncio.sleep(0)
     return number * number
 
 
+@untyped
 async def sleep_async(seconds: float) -> None:
     await asyncio.sleep(seconds)
 
 
+@untyped
 async def block_the_loop(folder: Path) -> None:
     """Says it is there, then blocks everything in its worker."""
     _say(folder, "blocking")
-    time.sleep(3600)
+    hang()
 
 
+@untyped
 async def crash_async(folder: Path) -> None:
     await hold_async(folder, "crash")
     os._exit(7)
 
 
+@untyped
 async def request_id_later() -> str:
     await asyncio.sleep(0)
     return request_id.get()
 
 
-# --- trouble ---------------------------------------------------------------------------------------------
+# --- trouble -------------------------------------------------------------------------------------------
 def crash(code: int = 3) -> None:
     os._exit(code)
 

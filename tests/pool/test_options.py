@@ -84,7 +84,7 @@ def test_the_standard_librarys_positional_arguments_keep_their_place(
 
 def test_the_options_of_millpond_are_keyword_only() -> None:
     with pytest.raises(TypeError):
-        Pool(1, None, None, (), 5)  # type: ignore[misc]
+        Pool(1, None, None, (), 5)  # type: ignore[call-arg, arg-type]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -113,7 +113,7 @@ def test_a_pool_shows_its_name_kind_and_size() -> None:
     assert all(word in repr(pool) for word in ("thumbnails", "thread", "2", "5"))
 
 
-# --- refused ----------------------------------------------------------------------------------------------
+# --- refused -------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("option", "value"),
     [
@@ -130,7 +130,7 @@ def test_a_pool_shows_its_name_kind_and_size() -> None:
 )
 def test_a_thread_pool_refuses_what_threads_cannot_do_and_says_why(option: str, value: Any) -> None:
     with pytest.raises(OptionError, match=rf"^{option} cannot be had with kind='thread': .{{20,}}"):
-        Pool(1, kind="thread", **{option: value})  # type: ignore[arg-type]
+        Pool(1, kind="thread", **{option: value})
 
 
 def test_a_thread_pool_refuses_a_start_method() -> None:
@@ -258,7 +258,7 @@ def test_an_initializer_that_cannot_be_pickled_is_a_clear_error_not_a_broken_poo
         new_pool(1, initializer=print, initargs=(threading.Lock(),)).submit(tasks.square, 2).result(PATIENCE)
 
 
-# --- named sizes --------------------------------------------------------------------------------------------
+# --- named sizes ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("cores", "sizing", "workers"),
@@ -289,7 +289,7 @@ def test_without_a_size_a_pool_fits_the_machine(
     assert f"{workers}..{workers} workers" in repr(Pool(kind=kind))
 
 
-# --- the cores of a container ------------------------------------------------------------------------------
+# --- the cores of a container --------------------------------------------------------------------------
 def grow(root: Path, files: dict[str, str]) -> Path:
     """A made-up machine: a tree of small files."""
     for name, text in files.items():

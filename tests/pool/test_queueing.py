@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -161,7 +162,7 @@ def test_a_queue_that_lacks_a_method_is_refused(kind: Any, missing: str) -> None
         Pool(1, kind=kind, queue=lacking)
 
 
-# --- bounds ----------------------------------------------------------------------------------------------
+# --- bounds --------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_full_line_refuses_at_once_when_told_to_raise(kind: str, new_pool: MakePool, gate: Gate) -> None:
     pool = new_pool(**one_at_a_time(kind), max_queue=2, when_full="raise")
@@ -225,7 +226,7 @@ def test_a_blocked_submit_is_told_when_the_pool_is_shut_down(
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_blocked_submitters_all_get_through_a_narrow_line(kind: str, new_pool: MakePool) -> None:
     pool = new_pool(2, kind=kind, max_queue=1)
-    many = [in_background(lambda n=n: pool.submit(tasks.square, n)) for n in range(40)]
+    many = [in_background(partial(pool.submit, tasks.square, n)) for n in range(40)]
     assert sorted(answers(answers(many))) == sorted(n * n for n in range(40))
 
 
@@ -280,7 +281,7 @@ def test_a_done_callback_that_submits_to_a_full_pool_never_blocks_it(
     assert all(isinstance(o, PoolFull) or isinstance(o.result(PATIENCE), int) for o in outcomes)
 
 
-# --- age ---------------------------------------------------------------------------------------------------
+# --- age -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_has_waited_too_long_is_rejected_while_every_worker_is_busy(
     kind: str, new_pool: MakePool, gate: Gate, journal: Path

@@ -28,7 +28,7 @@ def workers_of(kind: str, most: int, **options: Any) -> dict[str, Any]:
     return {"max_workers": most, "kind": kind, "concurrency": 1 if kind == "async" else None, **options}
 
 
-# --- growing ---------------------------------------------------------------------------------------------
+# --- growing -------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_pool_grows_while_work_waits_and_not_beyond_its_bound(
     kind: str, new_pool: MakePool, gate: Gate
@@ -87,7 +87,7 @@ def test_a_pool_of_at_least_none_has_no_workers_before_the_first_task(kind: str,
         assert pool.statistics().size == 1
 
 
-# --- shrinking ---------------------------------------------------------------------------------------------
+# --- shrinking -----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("least", [0, 1])
 def test_idle_workers_retire_down_to_the_lower_bound_and_come_back(
@@ -155,7 +155,7 @@ def test_a_worker_that_is_used_now_and_then_outlives_the_idle_ones(
     assert {row.pid for row in pool.statistics().workers} == {used}
 
 
-# --- never too many -------------------------------------------------------------------------------------------
+# --- never too many ------------------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_more_tasks_run_at_once_than_there_may_be_workers(
     kind: str, new_pool: MakePool, gate: Gate
@@ -216,7 +216,7 @@ def most_at_once(journal: list[str]) -> int:
     return most
 
 
-# --- new bounds ------------------------------------------------------------------------------------------------
+# --- new bounds ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_pool_can_be_made_larger_while_work_waits(kind: str, new_pool: MakePool, gate: Gate) -> None:
     pool = new_pool(**workers_of(kind, 1))

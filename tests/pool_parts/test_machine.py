@@ -1,5 +1,6 @@
-"""Readings of the machine: usable cores under any cgroup, a process's own memory, kills for want of memory."""
+"""Readings of the machine: cores under any cgroup, a process's own memory, kills for want of memory."""
 
+import io
 import os
 
 import pytest
@@ -44,7 +45,10 @@ CASES = {
         {"proc/self/cgroup": "0::/outer/c1\n", f"{GROUP}/cpu.max": "400000 100000\n"},
         4,
     ),
-    "v2, a quota above the cores": ({"proc/self/cgroup": "0::/\n", f"{GROUP}/cpu.max": "9900000 100000\n"}, 64),
+    "v2, a quota above the cores": (
+        {"proc/self/cgroup": "0::/\n", f"{GROUP}/cpu.max": "9900000 100000\n"},
+        64,
+    ),
     "v2, unreadable": ({"proc/self/cgroup": "0::/\n", f"{GROUP}/cpu.max": "nonsense\n"}, 64),
     "v1, own quota": (
         {
@@ -120,6 +124,10 @@ def test_shared_arenas_do_not_count():
 
 def test_kills_for_want_of_memory_are_counted_where_the_kernel_tells(monkeypatch):
     assert oom_kills() >= 0
+    monkeypatch.setattr("builtins.open", lambda *_: io.BytesIO(b"nr_free_pages 5\noom_kill 3\n"))
+    assert oom_kills() == 3
+    monkeypatch.setattr("builtins.open", lambda *_: io.BytesIO(b"nr_free_pages 5\n"))
+    assert oom_kills() == 0
 
     def refuse(*_):
         raise PermissionError

@@ -1,6 +1,8 @@
-"""The shared page: durations find their bucket, regions never overlap, and each process sees the same words."""
+"""The shared page: durations find their bucket, regions never overlap, both sides see the same words."""
 
+import mmap
 import os
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -33,7 +35,7 @@ def test_a_longer_duration_is_never_in_a_lower_bucket(one, other):
 def test_the_buckets_in_use_follow_each_other_without_gap_or_overlap():
     used = [0, *range(bucket(8), HISTOGRAM)]
     bounds = [bucket_bounds(index) for index in used]
-    assert all(high == pytest.approx(low) for (_, high), (low, _) in zip(bounds, bounds[1:], strict=False))
+    assert all(high == pytest.approx(low) for (_, high), (low, _) in pairwise(bounds))
     assert bounds[0] == (0.0, 8e-9)
     assert all((high - low) / low <= 0.25 + 1e-9 for low, high in bounds[1:])
 
@@ -69,14 +71,17 @@ def test_a_page_gives_back_its_descriptor_and_its_memory():
 
 
 def test_a_page_that_cannot_be_mapped_leaves_no_descriptor(monkeypatch):
-    made = []
-    create = os.memfd_create
-    monkeypatch.setattr(os, "memfd_create", lambda *args: made.append(create(*args)) or made[0])
-    monkeypatch.setattr(layout.mmap, "mmap", lambda *_: (_ for _ in ()).throw(OSError("no memory")))
+    descriptor = os.memfd_create("millpond-test")
+
+    def refuse(*_):
+        raise OSError("no memory")
+
+    monkeypatch.setattr(os, "memfd_create", lambda *_: descriptor)
+    monkeypatch.setattr(mmap, "mmap", refuse)
     with pytest.raises(OSError, match="no memory"):
         Page.create("millpond-test")
     with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(made[0])
+        os.fstat(descriptor)
 
 
 def test_a_page_tells_what_runs_and_since_when():
@@ -102,7 +107,8 @@ def test_what_runs_is_read_again_when_it_changed_in_between():
                 self[layout.SLOTS] = 9  # another task begins between the two reads of the number
             return super().__getitem__(index)
 
-    words, page.words = page.words, Changing(page.words)
+    words = page.words
+    page.words = Changing(words)  # type: ignore[assignment]
     page.words[layout.SLOTS], page.words[layout.SLOTS + 1] = 7, 123
     assert page.running() == (9, 123)
     words.release()
@@ -139,7 +145,7 @@ class Arena(RuleBasedStateMachine):
             return
         position, offset = region
         assert position not in self.live
-        assert 0 <= offset
+        assert offset >= 0
         assert offset + length <= SIZE
         for start, end in self.live.values():
             assert offset + length <= start or end <= offset

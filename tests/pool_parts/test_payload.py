@@ -1,10 +1,11 @@
-"""Objects to bytes and back: equal, of the same type, writable where they were, with large buffers kept aside."""
+"""Objects to bytes and back: equal, of one type, as writable as before, with large buffers kept aside."""
 
 import enum
 import pickle
 import sys
 import threading
 from array import array
+from typing import Any
 
 import numpy as np
 import pytest
@@ -91,7 +92,7 @@ def test_an_object_array_and_a_masked_array_arrive():
 # --- bytes and their kin ------------------------------------------------------------------------------
 @pytest.mark.parametrize("size", [0, 1, ASIDE - 1, ASIDE, BIG])
 @pytest.mark.parametrize("kind", [bytes, bytearray])
-@pytest.mark.parametrize("place", ["top", "tuple", "list", "dict", "arguments", "deep"])
+@pytest.mark.parametrize("place", ["top", "tuple", "list", "dict", "dict in a list", "arguments", "deep"])
 def test_bytes_arrive_with_their_type_wherever_they_are(kind, size, place):
     value = kind(b"\x07" * size)
     sent = {
@@ -99,6 +100,7 @@ def test_bytes_arrive_with_their_type_wherever_they_are(kind, size, place):
         "tuple": (1, value, "x"),
         "list": [value, None],
         "dict": {"k": value, "n": 1},
+        "dict in a list": [1, {"key": value}],
         "arguments": ((1, value), {"key": value}),
         "deep": [[[[{"x": ([value],)}]]]],
     }[place]
@@ -110,6 +112,7 @@ def test_bytes_arrive_with_their_type_wherever_they_are(kind, size, place):
         "tuple": lambda v: v[1],
         "list": lambda v: v[0],
         "dict": lambda v: v["k"],
+        "dict in a list": lambda v: v[1]["key"],
         "arguments": lambda v: v[1]["key"],
         "deep": lambda v: v[0][0][0][0]["x"][0][0],
     }[place](got)
@@ -120,9 +123,16 @@ def test_bytes_arrive_with_their_type_wherever_they_are(kind, size, place):
 
 def test_large_bytes_travel_aside_and_are_marked_as_copied_by_their_constructor():
     value = b"x" * BIG
-    packed = pack((value, bytearray(value), {"k": value}), by_value=False)
+    packed = pack((value, bytearray(value), {"k": b"y" * BIG}), by_value=False)
     assert [part.transient for part in packed.buffers] == [True] * 3
     assert len(packed.data) < 1000
+
+
+def test_without_a_look_inside_large_bytes_travel_in_the_pickle():
+    value = [b"x" * BIG, 1]
+    packed = pack(value, by_value=False, scan=False)
+    assert not packed.buffers
+    assert unpack(packed.data) == value
 
 
 def test_packing_changes_nothing_in_the_value_itself():
@@ -165,15 +175,19 @@ def test_a_container_of_large_bytes_may_contain_itself(make):
     assert got[1] is got
 
 
+def view_of(whole: Any) -> memoryview:
+    return memoryview(whole)
+
+
 VIEWS = {
     "bytes": memoryview(b"hello"),
     "bytearray": memoryview(bytearray(b"hello")),
     "large": memoryview(bytearray(b"x" * BIG)),
     "slice": memoryview(bytearray(b"hello"))[1:3],
     "ints": memoryview(array("i", [1, 2, 3])),
-    "two dimensions": memoryview(np.arange(6).reshape(2, 3)),
-    "large, two dimensions": memoryview(np.arange(20_000).reshape(200, 100)),
-    "0-d": memoryview(np.array(2.5)),
+    "two dimensions": view_of(np.arange(6).reshape(2, 3)),
+    "large, two dimensions": view_of(np.arange(20_000).reshape(200, 100)),
+    "0-d": view_of(np.array(2.5)),
     "empty": memoryview(b""),
 }
 
@@ -189,7 +203,7 @@ def test_a_memoryview_arrives_equal_in_shape_format_and_access(name):
 
 @pytest.mark.parametrize("size", [6, 60_000])
 def test_a_column_major_memoryview_is_not_scrambled(size):
-    sent = memoryview(np.asfortranarray(np.arange(size).reshape(2, size // 2)))
+    sent = view_of(np.asfortranarray(np.arange(size).reshape(2, size // 2)))
     assert there(sent).tolist() == sent.tolist()
 
 
@@ -217,7 +231,7 @@ def test_lambdas_closures_and_local_classes_arrive():
 
 def test_a_closure_over_a_large_array_keeps_it_aside():
     weights = np.arange(float(BIG))
-    packed = pack(lambda: weights.sum(), by_value=True)
+    packed = pack(lambda: weights.sum() + 0, by_value=True)
     assert [part.raw.nbytes for part in packed.buffers] == [weights.nbytes]
     assert deliver(packed)() == weights.sum()
 
@@ -274,9 +288,11 @@ def test_what_lives_in_main_is_named_and_collected_for_a_stranger(main):
 
 
 def test_what_lives_in_main_is_only_named_for_a_relative(main):
-    packed = pack(main["double"], by_value=False)
-    assert not packed.definitions
-    assert unpack(packed.data) is main["double"]
+    for value in (main["double"], [main["double"], lambda: 0]):
+        packed = pack(value, by_value=False)
+        assert not packed.definitions
+        got = unpack(packed.data)
+        assert (got[0] if isinstance(got, list) else got) is main["double"]
 
 
 def test_definitions_carry_functions_and_classes_by_value(main, monkeypatch):
@@ -308,9 +324,13 @@ class Large(enum.Enum):
 
 
 def grow(value):
-    if isinstance(value, Large):
-        whole = bytes(range(256)) * (BIG // 256 + 1)
-        return {"bytes": bytes, "bytearray": bytearray, "array": lambda _: array("d", range(BIG))}[value.value](whole)
+    whole = bytes(range(256)) * (BIG // 256 + 1)
+    if value is Large.BYTES:
+        return whole
+    if value is Large.BYTEARRAY:
+        return bytearray(whole)
+    if value is Large.ARRAY:
+        return array("B", whole)
     if isinstance(value, list | tuple):
         return type(value)(map(grow, value))
     return {key: grow(item) for key, item in value.items()} if isinstance(value, dict) else value
@@ -319,7 +339,9 @@ def grow(value):
 leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary()
 values = st.recursive(
     leaves | st.sampled_from(Large),
-    lambda inner: st.lists(inner, max_size=4) | st.tuples(inner, inner) | st.dictionaries(st.text(), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.tuples(inner, inner) | st.dictionaries(st.text(), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
@@ -343,5 +365,5 @@ def test_any_nested_value_arrives_equal_with_every_type_kept(value, by_value):
 
 def test_an_aside_says_what_it_is():
     part = Aside(memoryview(b"x"), transient=True)
-    assert part.raw == b"x"
+    assert bytes(part.raw) == b"x"
     assert part.transient

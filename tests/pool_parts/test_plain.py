@@ -59,7 +59,9 @@ def exact(one, other):
     return one == other
 
 
-quiet_nans = st.integers(1, 2**51 - 1).map(lambda bits: struct.unpack("<d", struct.pack("<Q", 0x7FF8 << 48 | bits))[0])
+quiet_nans = st.integers(1, 2**51 - 1).map(
+    lambda bits: struct.unpack("<d", struct.pack("<Q", 0x7FF8 << 48 | bits))[0]
+)
 characters = st.characters(codec=None, exclude_categories=())  # surrogates too
 plain = st.one_of(
     st.none(),

@@ -46,7 +46,7 @@ def test_the_highest_priority_first_and_first_come_within_one(steps):
 def test_queues_are_chosen_by_name_or_made_by_a_factory():
     class Own:
         def __init__(self):
-            self.tasks = deque()
+            self.tasks: deque = deque()
 
         def put(self, task):
             self.tasks.append(task)

@@ -15,7 +15,7 @@ from millpond.pool.remote import Remote, RemoteTraceback, describe, pack_plain
 @pytest.fixture
 def outbox():
     page = Page.create("millpond-test")
-    yield Outbox(None, page)  # type: ignore[arg-type]
+    yield Outbox(None, page, -1)  # type: ignore[arg-type]
     page.close()
 
 
@@ -23,7 +23,7 @@ def raised(error):
     """The same error after a trip through raise, with a traceback."""
     try:
         raise error
-    except BaseException as caught:  # noqa: BLE001
+    except BaseException as caught:
         return caught
 
 

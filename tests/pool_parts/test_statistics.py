@@ -72,7 +72,9 @@ def test_a_percentile_lies_in_the_bucket_of_the_exact_one(durations, share):
 
 
 @calm
-@given(durations=st.lists(st.integers(0, 10**13), min_size=1), shares=st.tuples(st.floats(0, 1), st.floats(0, 1)))
+@given(
+    durations=st.lists(st.integers(0, 10**13), min_size=1), shares=st.tuples(st.floats(0, 1), st.floats(0, 1))
+)
 def test_a_higher_share_never_has_a_lower_percentile(durations, shares):
     counts = histogram(durations)
     assert percentile(counts, min(shares)) <= percentile(counts, max(shares))
@@ -81,7 +83,7 @@ def test_a_higher_share_never_has_a_lower_percentile(durations, shares):
 # --- sums ------------------------------------------------------------------------------------------
 def test_a_workers_page_is_folded_in_exactly():
     page = Page.create("millpond-test")
-    outbox = Outbox(None, page)  # type: ignore[arg-type]
+    outbox = Outbox(None, page, -1)  # type: ignore[arg-type]
     outbox.count([1000, 2000], [MILLISECOND, 3 * MILLISECOND], errors=1, items=2)
     tally = Tally()
     tally.fold(page)
@@ -126,7 +128,7 @@ def test_the_public_record_counts_workers_by_state_and_tasks_by_end():
 def test_the_median_of_many_short_tasks_survives_the_sampling():
     noise = random.Random(3)
     page = Page.create("millpond-test")
-    outbox = Outbox(None, page)  # type: ignore[arg-type]
+    outbox = Outbox(None, page, -1)  # type: ignore[arg-type]
     for _ in range(50):
         runs = [noise.randrange(1000, 2000) for _ in range(512)]
         outbox.count(runs, runs, errors=0, items=len(runs))

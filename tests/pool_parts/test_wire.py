@@ -1,6 +1,5 @@
 """Frames on a real socket: however the bytes are cut, the same frames come out, in memory of their own."""
 
-import mmap
 import random
 import socket
 
@@ -8,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millpond.pool import wire
-from millpond.pool.wire import CHUNK_READ, FRAME, HUGE, FrameReader, fresh
+from millpond.pool.memory import HUGE
+from millpond.pool.wire import CHUNK_READ, FRAME, FrameReader
 
 calm = settings(deadline=None, max_examples=60)
 EDGES = (0, 1, 7, FRAME.size, CHUNK_READ - FRAME.size, CHUNK_READ - 1, CHUNK_READ, CHUNK_READ + 1)
@@ -131,21 +130,3 @@ def test_reading_an_empty_socket_says_so_and_loses_nothing(pair):
         reader.read()
     got += pass_through(pair, reader, raw[70_000:], [])
     assert plain(got) == frames
-
-
-@pytest.mark.parametrize("length", [1, 1000, HUGE - 1, HUGE, HUGE + 1])
-def test_fresh_memory_is_writable_and_of_the_length_asked_for(length):
-    memory = fresh(length)
-    assert memory.nbytes == length
-    assert memory.format == "B"
-    memory[0] = memory[-1] = 255
-    assert memory[-1] == 255
-
-
-def test_fresh_memory_can_be_had_from_a_kernel_without_huge_pages(monkeypatch):
-    class Plain(mmap.mmap):
-        def madvise(self, *_):
-            raise OSError(22, "Invalid argument")
-
-    monkeypatch.setattr(wire.mmap, "mmap", Plain)
-    assert fresh(HUGE).nbytes == HUGE

@@ -3,6 +3,7 @@
 import itertools
 import os
 import pickle
+import select
 import time
 
 from millpond.pool import page as layout
@@ -32,7 +33,7 @@ class TwoEnds:
         ends = self.link.ends()
         self.page = Page(os.dup(ends.memory))
         self.sock = ends.sock
-        self.outbox = Outbox(self.sock, self.page)
+        self.outbox = Outbox(self.sock, self.page, ends.bell)
         self.numbers = itertools.count(1)
         self.function = Function(0, "f")
         self.answers: list = []
@@ -69,10 +70,15 @@ class TwoEnds:
         self.answers += found
         return found, news
 
+    def rung(self, timeout=0.0):
+        """Has the parent a reason to look? The bell, or more of a frame that has begun to arrive."""
+        sources: list = [self.link.bell, self.link.sock] if self.link.reader.partial else [self.link.bell]
+        return bool(select.select(sources, [], [], timeout)[0])
+
     def collect_until(self, count):
-        """Collect until `count` answers have come in all; waits on the socket, never on the clock."""
+        """Collect until `count` answers have come in all; waits to be rung for, never on the clock."""
         while len(self.answers) < count:
-            assert self.link.poll.poll(10_000), f"only {len(self.answers)} of {count} answers came"
+            assert self.rung(3.0), f"only {len(self.answers)} of {count} answers came"
             self.collect()
         return self.answers
 

@@ -30,7 +30,8 @@ def test_an_idle_worker_takes_nobody_with_it():
 
 
 @pytest.mark.parametrize(
-    ("crashes", "retries", "expected"), [(1, 0, False), (1, 1, True), (2, 1, False), (2, 2, True), (3, 2, False)]
+    ("crashes", "retries", "expected"),
+    [(1, 0, False), (1, 1, True), (2, 1, False), (2, 2, True), (3, 2, False)],
 )
 def test_a_task_is_retried_as_often_as_it_allows(crashes, retries, expected):
     assert may_retry(crashes, retries) is expected

@@ -47,7 +47,11 @@ PLANS = {
         Bounds(0, 4, IDLE),
         Plan(0, (7,), 105.0),
     ),
-    "all idle too long go": (Crew([(7, 80.0), (3, 90.0)], 0, 0, 0), Bounds(0, 4, IDLE), Plan(0, (7, 3), None)),
+    "all idle too long go": (
+        Crew([(7, 80.0), (3, 90.0)], 0, 0, 0),
+        Bounds(0, 4, IDLE),
+        Plan(0, (7, 3), None),
+    ),
     "down to the least": (Crew([(7, 80.0), (3, 85.0)], 0, 0, 0), Bounds(1, 4, IDLE), Plan(0, (7,), None)),
     "busy ones count towards the least": (
         Crew([(7, 80.0), (3, 85.0)], 1, 0, 0),

@@ -86,7 +86,7 @@ class _Loop:
         try:
             function, args, kwargs = self.worker.bind(call)
             if call[3] & wire.CHUNK:
-                value: Any = await self._run_chunk(function, args)
+                value: Any = await self._run_chunk(function, *args)
             else:
                 value = function(*args, **kwargs)
                 if inspect.isawaitable(value):
@@ -105,12 +105,14 @@ class _Loop:
         self.worker.outbox.count([start - call[1]], [end - start], 0 if good else 1, items)
         self._after()
 
-    async def _run_chunk(self, function: Any, calls: Any) -> tuple[list[Any], dict[int, bytes] | None]:
+    async def _run_chunk(
+        self, function: Any, starred: bool, items: list[Any]
+    ) -> tuple[list[Any], dict[int, bytes] | None]:
         values: list[Any] = []
         errors: dict[int, bytes] = {}
-        for index, args in enumerate(calls):
+        for index, item in enumerate(items):
             try:
-                value = function(*args)
+                value = function(*item) if starred else function(item)
                 values.append(await value if inspect.isawaitable(value) else value)
             except BaseException as error:
                 errors[index] = self.worker.outbox.pack_error(error)

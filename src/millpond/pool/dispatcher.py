@@ -16,7 +16,7 @@ from dataclasses import replace
 from millpond.errors import PoolError, TaskKilled
 from millpond.pool import at_exit
 from millpond.pool.admission import leave_queue
-from millpond.pool.engine import Engine
+from millpond.pool.engine import LOOK, Engine
 from millpond.pool.upkeep import Upkeep
 
 logger = logging.getLogger("millpond")
@@ -63,6 +63,9 @@ def _round(engine: Engine, upkeep: Upkeep) -> bool:
             upkeep.round(time.monotonic(), events)
             more = not (engine.closing and _wind_down(engine, upkeep))
             engine.wake_at = upkeep.wake_at
+            if upkeep.now - engine.fed_at < LOOK:
+                # Stay on the alert while the pool is in use: the next submit need not ring for it
+                engine.wake_at = min(engine.wake_at, upkeep.now + LOOK)
             engine.up.set()
         finally:
             engine.holder = 0

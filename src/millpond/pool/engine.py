@@ -18,7 +18,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures._base import CANCELLED, CANCELLED_AND_NOTIFIED, PENDING, RUNNING, Future
+from concurrent.futures._base import CANCELLED, PENDING, RUNNING, Future
 from typing import Any
 
 from millpond.errors import PayloadError, PoolClosed
@@ -75,6 +75,7 @@ class Engine:
         self.attention = False  # the dispatcher should look at the size of the crew
         self.eager = True  # a submit should take a turn itself
         self.wake_at = 0.0  # when the dispatcher wakes by itself
+        self.fed_at = 0.0  # when a worker was last given something
         self.epoll = select.epoll()
         self.bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.epoll.register(self.bell, select.EPOLLIN)
@@ -152,7 +153,7 @@ class Engine:
         elif kwargs:
             flags |= wire.KEYWORDS
             content = (args, kwargs)
-        packed = pack(content, by_value=self.options.mp_context is None)
+        packed = pack(content, by_value=self.options.mp_context is None, scan=not task.items)
         data = packed.data
         if packed.buffers or packed.definitions:
             task.packed = packed._replace(definitions=self.functions.prepare(packed.definitions))
@@ -225,9 +226,10 @@ class Engine:
         if self.peek is None:
             return
         for link in self.links.values():
-            if not (len(self.queue) or self.returned):
+            head = self._head(1)
+            if head is None:
                 return
-            if link.inflight and self._open(link) and hungry(len(link.inflight), link.load):
+            if link.inflight and self._open(link) and hungry(len(link.inflight), link.load, head.bulky):
                 self._feed(link, now)
 
     def _assign_slots(self, now: float) -> None:
@@ -261,7 +263,7 @@ class Engine:
             link.draining = "tasks"
             self.attention = True
         self._watch_limits(link, batch, now)
-        link.fed_at = now
+        link.fed_at = self.fed_at = now
         self.wake_by(now + (TICK if len(link.inflight) > 1 else LOOK))
         self.arm(link)
         return True
@@ -274,7 +276,7 @@ class Engine:
             estimate = head.function.estimate
             if head.items and estimate is not None:
                 estimate *= head.items
-            if not fits(held, load, estimate) if slots == 1 else held >= slots:
+            if not fits(held, load, estimate, head.bulky) if slots == 1 else held >= slots:
                 break
             task = returned.popleft() if returned else queue.take()
             if not self.begin(task, now):
@@ -368,14 +370,14 @@ class Engine:
                 task.settle(None, value, later)
 
     def cancel(self, future: PoolFuture[Any]) -> bool:
-        """Cancel a future whose task has not been sent. Called by the future."""
+        """Cancel a future whose task has not been sent; True if this call did it."""
         if self.holder == threading.get_ident():
             return False  # a destructor inside our own turn: say no rather than deadlock
         with self.lock:
-            if future._state is PENDING:
-                future._state = CANCELLED
-                return True
-            return future._state in (CANCELLED, CANCELLED_AND_NOTIFIED)
+            if future._state is not PENDING:
+                return False
+            future.mark_cancelled()
+            return True
 
     def waiting(self) -> int:
         """How many tasks nobody holds."""
@@ -409,12 +411,12 @@ class Engine:
         if not self.lock.acquire(blocking=False):
             return False
         try:
-            if link.closed or link.driven or link.out:
+            if link.closed or link.driven or link.out or link.reader.partial:
                 return False
             link.driven = True
             if link.armed:
                 link.armed = False
-                self.epoll.modify(link.fd, 0)
+                self.epoll.modify(link.bell, 0)
             return True
         finally:
             self.lock.release()
@@ -475,12 +477,12 @@ class Engine:
         """Have the dispatcher read this worker, unless a caller does."""
         if link.closed or link.driven:
             return
-        if link.out:
-            self.epoll.modify(link.fd, READ | select.EPOLLOUT)
-            link.armed = True
-        elif not link.armed and (link.inflight or not self._open(link)):
+        if link.out or link.reader.partial:
+            wanted = (select.EPOLLOUT if link.out else 0) | (select.EPOLLIN if link.reader.partial else 0)
+            self.epoll.modify(link.fd, wanted | select.EPOLLONESHOT)
+        if not link.armed and (link.inflight or not self._open(link)):
             # One that is not open still has something to say: ready, recalled, gone
-            self.epoll.modify(link.fd, READ)
+            self.epoll.modify(link.bell, READ)
             link.armed = True
 
     def wake(self) -> None:

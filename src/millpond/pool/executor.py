@@ -67,17 +67,20 @@ class _Submitter(Executor):
         if chunksize is not None and chunksize < 1:
             raise ValueError("chunksize must be >= 1.")
         until = None if timeout is None else timeout + time.monotonic()
-        calls = list(zip(*iterables))  # noqa: B905  the standard library stops at the shortest too
+        starred = len(iterables) != 1
+        # The standard library stops at the shortest, too
+        items = list(zip(*iterables)) if starred else list(iterables[0])  # noqa: B905
         plain = self._task.plain and not self._task.context and self._options.max_tasks_per_child is None
         if self._options.kind == "thread" or not plain:
             chunksize = 1
         call = fn
         if self._task.context:
-            call, calls = self._carried(fn, calls)
-        mapping = Mapping(self._engine, call, calls, self._task)
+            call, items = self._carried(fn, items if starred else [(item,) for item in items])
+            starred = True
+        mapping = Mapping(self._engine, call, items, starred, self._task)
         mapping.submit_all(chunksize)
         values = mapping.results(until)
-        return with_progress(values, len(calls)) if progress else values
+        return with_progress(values, len(items)) if progress else values
 
     def _carried(self, fn: Callable[..., Any], calls: list[Any]) -> tuple[Any, list[Any]]:
         carried = [contexts.carry(self._task.context, fn, args, {}) for args in calls]

@@ -1,15 +1,16 @@
 """The functions a pool has been given: each is pickled once and sent once to each worker.
 
-Also keeps what has been learnt about each function: how long it runs. Bound methods, partials and other
-callables carry state that may change between calls, so they travel with their call instead.
+Also keeps what has been learnt about each function: how long it runs. Closures, bound methods, partials
+and other callables carry state that may change between calls, so they travel with their call instead.
 Nothing here is sent: the link to a worker asks for the bytes.
 """
 
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Sequence
-from types import BuiltinFunctionType, FunctionType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from millpond.pool.payload import define, pack
@@ -44,13 +45,14 @@ class Definition:
 
 
 class Functions:
-    """All functions of one pool, the least recently used forgotten beyond a bound."""
+    """All functions of one pool; beyond a bound the oldest is forgotten, and learnt again if needed."""
 
     def __init__(self, *, by_value: bool) -> None:
         self._by_value = by_value
         self._known: dict[Any, Function] = {}
         self._kinds: dict[Any, Function] = {}
         self._definitions: dict[int, Definition] = {}
+        self._lock = threading.Lock()
         self._numbers = itertools.count(1)  # several threads may learn at once
 
     def find(self, call: Any) -> Function:
@@ -59,7 +61,7 @@ class Functions:
             return self._of_kind(call)
         function = self._known.get(call)
         if function is None:
-            function = self._learn(call)
+            function = self._learn(call) if is_constant(call) else self._of_kind(call)
         return function
 
     def forget_all(self) -> None:
@@ -84,24 +86,37 @@ class Functions:
         packed = pack(call, by_value=self._by_value)
         if packed.buffers:  # a closure over large arrays: let it travel with its buffers
             return self._of_kind(call)
-        if len(self._known) >= REMEMBERED:
-            self._known.pop(next(iter(self._known)))
         function = Function(next(self._numbers), name_of(call), packed.data, self.prepare(packed.definitions))
-        self._known[call] = function
-        return function
+        with self._lock:
+            if len(self._known) >= REMEMBERED:
+                del self._known[next(iter(self._known))]
+            return self._known.setdefault(call, function)
 
     def _of_kind(self, call: Any) -> Function:
         """Callables with state share one record per kind of callable, for the estimate only."""
-        kind = getattr(call, "__func__", None) or getattr(call, "func", None) or type(call)
+        kind = (
+            getattr(call, "__code__", None) or getattr(call, "__func__", None) or getattr(call, "func", None)
+        )
         try:
-            function = self._kinds.get(kind)
-        except TypeError:
+            function = self._kinds.get(kind or type(call))
+        except TypeError:  # not hashable
             return Function(0, name_of(call))
         if function is None:
-            if len(self._kinds) >= REMEMBERED:
-                self._kinds.pop(next(iter(self._kinds)))
-            function = self._kinds[kind] = Function(0, name_of(call))
+            function = Function(0, name_of(call))
+            with self._lock:
+                if len(self._kinds) >= REMEMBERED:
+                    del self._kinds[next(iter(self._kinds))]
+                self._kinds[kind] = function
         return function
+
+
+def is_constant(call: Any) -> bool:
+    """Does a function mean the same at every call? One with a closure or bound to an object may not."""
+    if type(call) is FunctionType:
+        return call.__closure__ is None
+    if type(call) is BuiltinFunctionType:
+        return call.__self__ is None or isinstance(call.__self__, ModuleType)
+    return True
 
 
 def name_of(call: Any) -> str:

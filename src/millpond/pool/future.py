@@ -2,8 +2,8 @@
 
 The standard future builds a condition variable at birth, its largest cost. Here the condition, the list
 of waiters and the list of callbacks appear on first use. Setting a result takes no lock: the setter
-publishes `_state` first and looks at `_watched` second; whoever wants to watch sets `_watched` first and
-looks at `_state` second, so one of the two always sees the other.
+looks at `_watched` and publishes `_state` in one step; whoever wants to watch sets `_watched` first and
+looks at `_state` second. Once a future is watched, its state changes only under its condition.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Owner(Protocol):
     """What a future needs of the engine that runs it."""
 
     def cancel(self, future: PoolFuture[Any]) -> bool:
-        """Move the future from pending to cancelled, unless its task was sent already."""
+        """Move the future from pending to cancelled; True if this call did it."""
 
     def drive(self, future: PoolFuture[Any], limit: float | None) -> None:
         """Let the waiting caller read its worker's answer itself, for a short while."""
@@ -72,12 +72,12 @@ class PoolFuture(Future[T]):
         else:
             self._result = result
         self.body = None
-        self._state = FINISHED
-        if self._watched:
-            self._announce(later)
-
-    def _announce(self, later: deque[PoolFuture[Any]] | None) -> None:
-        with self._condition:
+        # These two lines are one step: the interpreter switches threads only at calls and backward jumps
+        if not self._watched:
+            self._state = FINISHED
+            return
+        with self._condition:  # wait() and as_completed() rely on the state not changing under it
+            self._state = FINISHED
             for waiter in self._waiters:
                 if self._exception is not None:
                     waiter.add_exception(self)
@@ -94,13 +94,21 @@ class PoolFuture(Future[T]):
         """Run the callbacks that `settle` left for later."""
         self._invoke_callbacks()  # type: ignore[attr-defined]
 
+    def mark_cancelled(self) -> None:
+        """Pending to cancelled; the engine has made sure that nothing else happens to it."""
+        if not self._watched:
+            self._state = CANCELLED
+            return
+        with self._condition:
+            self._state = CANCELLED
+
     def cancel(self) -> bool:
         """Cancel the call if its task has not been given to a worker."""
         owner = self._owner
         if owner is None:
             return super().cancel()
         if not owner.cancel(self):
-            return False
+            return self.cancelled()
         if self._watched:
             with self._condition:
                 self._condition.notify_all()
@@ -109,8 +117,8 @@ class PoolFuture(Future[T]):
 
     def abandon(self, later: deque[PoolFuture[Any]]) -> None:
         """Cancel a future whose task was taken off the books; waiters hear of it, callbacks run later."""
-        self._state = CANCELLED
         with self._condition:
+            self._state = CANCELLED
             self._condition.notify_all()
         self.set_running_or_notify_cancel()
         if self._done_callbacks:
@@ -142,6 +150,8 @@ class PoolFuture(Future[T]):
         owner = self._owner
         if owner is not None and self._state not in DONE:
             owner.drive(self, timeout)
+            if self._state is FINISHED:
+                return
         with self._condition:
             while self._state not in DONE:
                 left = None if until is None else until - time.monotonic()

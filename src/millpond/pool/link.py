@@ -22,15 +22,13 @@ from millpond.pool import wire
 from millpond.pool.functions import Definition
 from millpond.pool.outbox import copy_in, tail_table
 from millpond.pool.page import Page, Regions
-from millpond.pool.start import Ends
 from millpond.pool.task import Task
-from millpond.pool.template import DUMP_SIGNAL
+from millpond.pool.template import DUMP_SIGNAL, Ends
 from millpond.pool.worker import take_buffers
 from millpond.rules.dispatch import learn
 
 KNOWN = 256  # functions a worker remembers
 OUTPUT_KEPT = 8192
-READS_IN_A_TURN = 64
 
 
 # The end of one task, still pickled: (task, verdict, payload, buffers). A plain tuple, for speed.
@@ -54,6 +52,7 @@ class Link:
         self.concurrency = concurrency
         self.page = Page.create(f"millpond-{name}")
         self.tickets = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_SEMAPHORE | os.EFD_CLOEXEC)
+        self.bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.sock, self._theirs = socket.socketpair()
         self.sock.setblocking(False)
         self.fd = self.sock.fileno()
@@ -64,6 +63,7 @@ class Link:
             os.set_blocking(self.output, False)
         self.printed = b""
         self.reader = wire.FrameReader(self.sock)
+        self.frames = 0  # frames received so far
         self.inflight: dict[int, Task] = {}
         self.load = 0.0
         self.sent = 0  # tasks given to this worker in its life, recalled ones not counted
@@ -91,19 +91,18 @@ class Link:
         self.closed = False
         self.armed = False
         self.driven = False  # a caller reads this worker's answers itself
-        self.rss = 0
         self.measured_at = self.born_at
         self.lost = False  # it went down with its template
         self.news: list[wire.Frame] = []  # frames for the dispatcher
         self.cancelled: dict[int, Doom] = {}  # async tasks told to stop, and why
         self.doomed: list[tuple[Task, Doom]] = []  # tasks this worker is being killed for
         self.poll = select.poll()
-        self.poll.register(self.fd, select.POLLIN)
+        self.poll.register(self.bell, select.POLLIN)
 
     # --- starting ---------------------------------------------------------------------------------
     def ends(self) -> Ends:
         """What the worker process must be given."""
-        return Ends(self._theirs, self.page.descriptor, self.tickets, self._their_output)
+        return Ends(self._theirs, self.page.descriptor, self.tickets, self.bell, self._their_output)
 
     def close_ends(self) -> None:
         """Our copies of the worker's ends, once it has its own."""
@@ -214,20 +213,27 @@ class Link:
 
     # --- receiving --------------------------------------------------------------------------------
     def collect(self, answers: list[Answer]) -> list[wire.Frame]:
-        """Take every answer that is there; returns the other frames, for the engine."""
+        """Take every answer that is there; returns the other frames, for the engine.
+
+        Silences the bell first: whatever is written after that rings again. The socket is only looked
+        at when the page says that a frame has begun.
+        """
+        try:
+            os.eventfd_read(self.bell)
+        except BlockingIOError:
+            pass
         news: list[wire.Frame] = []
-        for _ in range(READS_IN_A_TURN):
+        while self.frames < self.page.words[layout.FRAMES] or self.reader.partial:
             try:
                 frames = self.reader.read()
             except (BlockingIOError, EOFError, OSError):
                 break
+            self.frames += len(frames)
             for frame in frames:
                 if frame.kind == wire.RESULT:
                     self._take_result(frame, answers)
-                elif frame.kind != wire.DOORBELL:
+                else:
                     news.append(frame)
-            if frames and frames[-1].kind == wire.DOORBELL:
-                break
         self._take_ring(answers)
         return news
 
@@ -397,6 +403,7 @@ class Link:
         self.out.clear()
         self.sock.close()
         os.close(self.tickets)
+        os.close(self.bell)
         for descriptor in (self.output, self.pidfd):
             if descriptor is not None:
                 os.close(descriptor)

@@ -1,8 +1,9 @@
 """`map`: ordered results, eager start, and chunks sized by measurement.
 
 Items shorter than two milliseconds travel in chunks worth about ten. If a worker dies inside a chunk,
-the item it ran is known and fails alone; items of that chunk that were done but not yet reported run
-again. Tasks with a timeout, a deadline, retries or a task budget are never put in chunks.
+the window of items it was in is known; those run again one by one, and the one that kills fails alone.
+Items of that chunk that were done but not yet reported run again, too. Tasks with a timeout, a deadline,
+retries or a task budget are never put in chunks.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import pickle
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import TimeoutError as FutureTimeout
+from itertools import chain
 from typing import Any, Protocol
 
 from millpond.pool.future import PoolFuture
 from millpond.pool.options import TaskOptions
 from millpond.pool.upkeep import ChunkBroken
+from millpond.pool.worker import WINDOW
 from millpond.rules.dispatch import SLOW_ITEM, chunk_size
 
 PROBE_PATIENCE = 0.25  # how long map() waits to learn how long an item takes
@@ -43,45 +46,45 @@ class Mapping:
     """One call of map: everything submitted at once, results taken in order."""
 
     def __init__(
-        self, engine: Engine, call: Callable[..., Any], calls: list[Any], options: TaskOptions
+        self, engine: Engine, call: Callable[..., Any], items: list[Any], starred: bool, options: TaskOptions
     ) -> None:
         self._engine = engine
         self._call = call
-        self._calls = calls
+        self._items = items
+        self._starred = starred  # each item is a tuple of arguments
         self._options = options
         self._parts: list[tuple[PoolFuture[Any], int, int]] = []  # (future, from, to); a single has to == 0
 
     def submit_all(self, chunksize: int | None) -> None:
         """Submit every item; with no chunk size given, find one."""
-        calls, start = self._calls, 0
-        if chunksize is None:
-            start, chunksize = self._choose()
-        if chunksize <= 1:
-            for index in range(start, len(calls)):
-                self._single(index)
-            return
-        for begin in range(start, len(calls), chunksize):
-            end = min(begin + chunksize, len(calls))
-            part = calls[begin:end]
-            future = self._engine.submit(self._call, part, {}, self._options, items=end - begin)
-            self._parts.append((future, begin, end))
+        start, size = (0, chunksize) if chunksize is not None else self._choose()
+        for begin in range(start, len(self._items), size):
+            if size == 1:
+                self._parts.append((self._single(begin), begin, 0))
+            else:
+                end = min(begin + size, len(self._items))
+                self._parts.append((self._submit_chunk(begin, end), begin, end))
 
-    def _single(self, index: int) -> None:
-        future = self._engine.submit(self._call, self._calls[index], {}, self._options)
-        self._parts.append((future, index, 0))
+    def _single(self, index: int) -> PoolFuture[Any]:
+        item = self._items[index]
+        return self._engine.submit(self._call, item if self._starred else (item,), {}, self._options)
+
+    def _submit_chunk(self, begin: int, end: int) -> PoolFuture[Any]:
+        content = (self._starred, self._items[begin:end])
+        return self._engine.submit(self._call, content, {}, self._options, items=end - begin)
 
     def _choose(self) -> tuple[int, int]:
         """(items submitted as probes, chunk size for the rest)."""
-        calls, engine = self._calls, self._engine
-        if len(calls) < WORTH_CHUNKING or not self._options.plain:
+        items, engine = self._items, self._engine
+        if len(items) < WORTH_CHUNKING or not self._options.plain:
             return 0, 1
         probes = 0
         estimate = engine.estimate(self._call)
         if estimate is None:
-            self._single(0)
-            probes = 1
-            estimate = self._probe(self._parts[0][0])
-        return probes, chunk_size(estimate, len(calls) - probes, engine.most)
+            future = self._single(0)
+            self._parts.append((future, 0, 0))
+            probes, estimate = 1, self._probe(future)
+        return probes, chunk_size(estimate, len(items) - probes, engine.most)
 
     def _probe(self, future: PoolFuture[Any]) -> float | None:
         """Wait until the first item is done, or has run long enough to need no chunk."""
@@ -98,44 +101,81 @@ class Mapping:
         return self._engine.estimate(self._call)
 
     def results(self, until: float | None) -> Iterator[Any]:
-        """Yield in order; what is left is cancelled when the consumer stops."""
+        """The values in order; what is left is cancelled when the consumer stops."""
+        if any(end for _, _, end in self._parts):
+            return Values(self._lists(until))
+        return self._one_by_one(until)
+
+    def _one_by_one(self, until: float | None) -> Iterator[Any]:
         parts = self._parts
         parts.reverse()
         try:
             while parts:
-                if not parts[-1][2]:
-                    # No name may hold the future or its value while the consumer works with it
-                    yield take_result(parts.pop()[0], until)
-                    continue
+                # No name may hold the future or its value while the consumer works with it
+                yield take_result(parts.pop()[0], until)
+        finally:
+            for future, _, _ in parts:
+                future.cancel()
+
+    def _lists(self, until: float | None) -> Iterator[list[Any]]:
+        parts = self._parts
+        parts.reverse()
+        try:
+            while parts:
                 future, begin, end = parts.pop()
-                values, error = self._chunk(future, begin, end, until)
+                if end:
+                    yield from self._chunk(future, begin, end, until)
+                else:
+                    yield [take_result(future, until)]
                 del future
-                values.reverse()
-                while values:
-                    yield values.pop()
-                if error is not None:
-                    raise error
         finally:
             for future, _, _ in parts:
                 future.cancel()
 
     def _chunk(
         self, future: PoolFuture[Any], begin: int, end: int, until: float | None
-    ) -> tuple[list[Any], BaseException | None]:
-        """The values of a chunk up to its first error, and that error."""
+    ) -> Iterator[list[Any]]:
+        """The values of a chunk, up to its first error, which is raised."""
         try:
             values, errors = take_result(future, until)
         except ChunkBroken as broken:
-            if not broken.index:
-                return [], broken.error
-            before = self._calls[begin : begin + broken.index]
-            again = self._engine.submit(self._call, before, {}, self._options, items=len(before))
-            values, error = self._chunk(again, begin, begin + broken.index, until)
-            return values, error or broken.error
+            yield from self._carefully(begin, begin + broken.index, end, until)
+            return
         if errors is None:
-            return values, None
+            yield values
+            return
         first = min(errors)
-        return values[:first], pickle.loads(errors[first])
+        yield values[:first]
+        raise pickle.loads(errors[first])
+
+    def _carefully(self, begin: int, window: int, end: int, until: float | None) -> Iterator[list[Any]]:
+        """A worker died in a chunk, in the few items from `window` on: those go one by one now, so that
+        the one that kills is the one that fails."""
+        if begin < window:
+            yield from self._chunk(self._submit_chunk(begin, window), begin, window, until)
+        after = min(window + WINDOW, end)
+        for future in [self._single(index) for index in range(window, after)]:
+            yield [take_result(future, until)]
+        if after < end:
+            yield from self._chunk(self._submit_chunk(after, end), after, end, until)
+
+
+class Values:
+    """An iterator over lists of values, at the speed of C, that can be closed like a generator."""
+
+    def __init__(self, lists: Iterator[list[Any]]) -> None:
+        self._lists = lists
+        self._values = chain.from_iterable(lists)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._values
+
+    def __next__(self) -> Any:
+        return next(self._values)
+
+    def close(self) -> None:
+        """Cancel what has not begun."""
+        self._lists.close()  # type: ignore[attr-defined]
 
 
 def take_result(future: PoolFuture[Any], until: float | None) -> Any:

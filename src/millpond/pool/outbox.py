@@ -1,4 +1,7 @@
-"""The worker's way out: answers into the ring, a doorbell on the socket, large answers as frames.
+"""The worker's way out: answers into the ring, large ones as frames on the socket, and a doorbell.
+
+The bell is an eventfd and not a byte on the socket: reading from a socket wakes its sender once more,
+which costs more than the rest of a short task.
 
 An answer is in shared memory before the next task begins, so it survives this process. Pickling trouble
 becomes that task's error here; nothing a task returns or raises may stop the worker.
@@ -7,18 +10,20 @@ becomes that task's error here; nothing a task returns or raises may stop the wo
 from __future__ import annotations
 
 import marshal
+import os
 import pickle
 import select
 import socket
 import struct
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 from millpond.pool import page as layout
 from millpond.pool import wire
 from millpond.pool.page import Page, Regions, bucket
 from millpond.pool.payload import PLAIN, Aside, Packed, pack
-from millpond.pool.remote import Remote, describe, pack_plain
+from millpond.pool.remote import Remote, Unreadable, describe, pack_plain
 
 SMALL = 16 * 1024  # answers up to this size go through the ring
 SAMPLE = 16
@@ -28,8 +33,9 @@ FLUSH_AFTER = 1_000_000  # ns: an answer waits in the ring no longer than this f
 class Outbox:
     """Writes answers where the parent finds them."""
 
-    def __init__(self, sock: socket.socket, page: Page) -> None:
+    def __init__(self, sock: socket.socket, page: Page, bell: int) -> None:
         self._sock = sock
+        self._bell = bell
         self._words = page.words
         self._ring = page.ring
         self._arena = page.arena_out
@@ -62,7 +68,7 @@ class Outbox:
         words = self._words
         words[layout.TASKS_DONE] += items
         words[layout.ERRORS] += errors
-        words[layout.SUM_WAIT] += sum(waits)
+        words[layout.SUM_WAIT] += max(0, sum(waits))
         words[layout.SUM_RUN] += sum(runs)
         step = len(runs) // SAMPLE + 1
         for wait in waits[::step]:
@@ -74,16 +80,16 @@ class Outbox:
         """Ring for the answers that lie in the ring."""
         if self._unsaid:
             self._unsaid = 0
-            self._send_all(wire.DOORBELL_FRAME)
+            os.eventfd_write(self._bell, 1)
 
     def send(self, kind: int, body: bytes) -> None:
         """Send one frame."""
-        self._send_all(wire.FRAME.pack(kind, len(body), 0) + body)
+        self._send_frame(kind, body)
 
     # --- pickling ---------------------------------------------------------------------------------
     def _pack(self, value: Any, good: bool) -> tuple[Packed, int]:
         if not good:
-            if type(value).__name__ == "Unreadable" and value.__cause__ is not None:
+            if type(value) is Unreadable and value.__cause__ is not None:
                 return Packed(self.pack_error(value.__cause__)), wire.UNREADABLE
             return Packed(self.pack_error(value)), wire.ERROR
         try:
@@ -99,9 +105,9 @@ class Outbox:
         """
         text = describe(error)
         try:
-            data = pack(Remote(error), by_value=False).data
-            if type(error).__module__ != "builtins":
-                pickle.loads(data)
+            data = pack(Remote(error), by_value=False, aside=False).data
+            if type(error).__module__ != "builtins" and not isinstance(pickle.loads(data), BaseException):
+                raise TypeError("it does not unpickle to an exception")
         except BaseException as trouble:
             name = f"{type(error).__module__}.{type(error).__qualname__}"
             message = f"the task raised {name}, which cannot be sent back: {type(trouble).__name__}"
@@ -136,7 +142,8 @@ class Outbox:
     def _send_answer(self, number: int, run: int, verdict: int, data: bytes) -> None:
         """The ring is full because the parent is slow: the socket makes us wait for it."""
         self.flush()
-        self.send(wire.RESULT, wire.ANSWER.pack(number, run, len(data), verdict) + data + bytes(4))
+        head = wire.ANSWER.pack(number, run, len(data), verdict)
+        self._send_frame(wire.RESULT, head, data, bytes(4))
 
     # --- large answers ----------------------------------------------------------------------------
     def _send_large(self, number: int, run: int, verdict: int, packed: Packed) -> None:
@@ -144,11 +151,7 @@ class Outbox:
         table, inline = self._place(packed.buffers)
         head = wire.ANSWER.pack(number, run, len(packed.data), verdict)
         count = struct.pack("<I", len(packed.buffers))
-        length = len(head) + len(packed.data) + len(table) + len(count)
-        tail = sum(part.nbytes for part in inline)
-        self._send_all(wire.FRAME.pack(wire.RESULT, length, tail) + head)
-        for part in (packed.data, table, count, *inline):
-            self._send_all(part)
+        self._send_frame(wire.RESULT, head, packed.data, table, count, tail=inline)
 
     def _place(self, buffers: Any) -> tuple[bytes, list[memoryview]]:
         """Copy buffers into the arena, all or none; what does not fit goes down the socket."""
@@ -167,6 +170,23 @@ class Outbox:
         while self._freed < freed:
             self._freed += 1
             self._regions.give_back(self._lent.popleft())
+
+    def _send_frame(self, kind: int, *body: Any, tail: Sequence[memoryview] = ()) -> None:
+        """Send a frame, however long it takes. The parent looks at the socket when the bell rings, so
+        it must ring as soon as the frame has begun, and again when it is complete."""
+        length = sum(map(len, body))
+        header = wire.FRAME.pack(kind, length, sum(part.nbytes for part in tail))
+        if not tail and length < SMALL:
+            self._send_all(b"".join((header, *body)))
+            body = ()
+        else:
+            self._send_all(header)
+        self._words[layout.FRAMES] += 1
+        os.eventfd_write(self._bell, 1)
+        if body:
+            for part in (*body, *tail):
+                self._send_all(part)
+            os.eventfd_write(self._bell, 1)
 
     def _send_all(self, data: Any) -> None:
         """Blocking send on a socket that a task may have made non-blocking."""

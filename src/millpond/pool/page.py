@@ -3,7 +3,7 @@
 One anonymous memfd, so nothing has a name and the kernel frees it with its last holder, SIGKILL included.
 The worker writes what it runs and when it began, so the parent can blame and time it without a message.
 Answers lie in the ring from the moment a task is done: they survive the worker's death. Every word has
-one writer; the socket (a doorbell) or the worker's death orders the reader behind the writer.
+one writer; a doorbell (an eventfd) or the worker's death orders the reader behind the writer.
 
     | status words and histograms | ring of answers | arena in | arena out | last stack (file only) |
 """
@@ -16,6 +16,7 @@ import os
 # words of the status page, each a uint64 with a single writer
 TASKS_DONE, RSS, WRITTEN, ARENA_DONE, SUM_WAIT, SUM_RUN, ERRORS, ITEM = range(8)  # written by the worker
 CONSUMED, ARENA_FREED = 8, 9  # written by the parent
+FRAMES = 10  # written by the worker: frames whose beginning is on the socket
 SLOTS = 16  # from here on: (task number, start in ns) for each task that may run at once
 MAX_SLOTS = 1024
 HISTOGRAM = 256  # buckets of one histogram: four to each power of two of nanoseconds
@@ -140,3 +141,4 @@ class Regions:
                 return
             del self._spans[first]
             self._tail = end
+        self._head = self._tail = 0  # empty: the whole arena is one piece again

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import pickle
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -41,16 +41,20 @@ class Packed(NamedTuple):
     definitions: Sequence[Any] = ()
 
 
-def pack(value: Any, *, by_value: bool) -> Packed:
-    """Pickle `value`. `by_value`: the receiver does not share our `__main__`."""
+def pack(value: Any, *, by_value: bool, scan: bool = True, aside: bool = True) -> Packed:
+    """Pickle `value`. `by_value`: the receiver does not share our `__main__`. `scan`: look for large
+    bytes inside, which is not worth it for a long list of small things. `aside`: large buffers may
+    travel outside."""
     keep = _Keep()
-    value = keep.set_aside(value)
+    if scan and aside:
+        value = keep.set_aside(value)
+    callback = keep.small if aside else None
     try:
-        data = pickle.dumps(value, PROTOCOL, buffer_callback=keep.small)
+        data = pickle.dumps(value, PROTOCOL, buffer_callback=callback)
     except PICKLE_TROUBLE:
-        return _pack_slowly(value, by_value=by_value)
+        return _pack_slowly(value, by_value=by_value, aside=aside)
     if by_value and b"__main__" in data:
-        return _pack_slowly(value, by_value=True)
+        return _pack_slowly(value, by_value=True, aside=aside)
     return Packed(data, keep.buffers)
 
 
@@ -64,7 +68,7 @@ class _Keep:
 
     def __init__(self) -> None:
         self.buffers: list[Aside] = []
-        self._wrapped: set[int] = set()
+        self._memo: dict[int, tuple[Any, Any]] = {}
 
     def small(self, buffer: pickle.PickleBuffer) -> bool:
         """The pickler's question: is this buffer small enough to stay inside?"""
@@ -74,46 +78,44 @@ class _Keep:
             return True
         if raw.nbytes < ASIDE:
             return True
-        self.buffers.append(Aside(raw, id(raw.obj) in self._wrapped))
+        self.buffers.append(Aside(raw, id(raw.obj) in self._memo))
         return False
 
-    def set_aside(self, value: Any) -> Any:
-        """Wrap large bytes and bytearrays, which pickle would copy inside: at the top, one level down,
-        and in the arguments of a call."""
+    def set_aside(self, value: Any, depth: int = 3) -> Any:
+        """Wrap large bytes and bytearrays, which pickle would copy inside: in the arguments of a call
+        and up to one level down in them. What is shared stays shared, through the memo."""
         kind = type(value)
-        if kind in _LARGE_KINDS:
-            return self._wrap(value)
-        if kind is tuple or kind is list:
-            return kind([self._inner(item) for item in value]) if _any_large(value) else value
-        if kind is dict and _any_large(value.values()):
-            return {key: self._inner(item) for key, item in value.items()}
-        return value
-
-    def _inner(self, value: Any) -> Any:
-        if type(value) in _LARGE_KINDS:
-            return self._wrap(value)
-        return self.set_aside(value) if type(value) in (tuple, dict, list) else value
-
-    def _wrap(self, value: bytes | bytearray) -> Any:
-        if len(value) < ASIDE:
+        if kind in LARGE_KINDS:
+            return value if len(value) < ASIDE else self._memoised(value, _Large)
+        if kind not in (tuple, list, dict) or not depth or not _holds_large(value, depth):
             return value
-        self._wrapped.add(id(value))
-        return _Large(value)
+        if kind is tuple:
+            return tuple([self.set_aside(item, depth - 1) for item in value])
+        known = self._memo.get(id(value))
+        if known is not None:
+            return known[1]
+        copy = self._memoised(value, kind)  # known before it is filled: it may contain itself
+        for key, item in list(value.items()) if kind is dict else enumerate(value):
+            copy[key] = self.set_aside(item, depth - 1)
+        return copy
+
+    def _memoised(self, value: Any, make: Callable[[Any], Any]) -> Any:
+        known = self._memo.get(id(value))
+        if known is None:
+            known = self._memo[id(value)] = (value, make(value))  # holding the value keeps its id its own
+        return known[1]
 
 
-_LARGE_KINDS = frozenset({bytes, bytearray})
+LARGE_KINDS = frozenset({bytes, bytearray})
 
 
-def _any_large(values: Any) -> bool:
-    for value in values:
+def _holds_large(values: Any, depth: int) -> bool:
+    for value in values.values() if type(values) is dict else values:
         kind = type(value)
-        if kind in _LARGE_KINDS:
+        if kind in LARGE_KINDS:
             if len(value) >= ASIDE:
                 return True
-        elif kind in (tuple, list):
-            if any(type(v) in _LARGE_KINDS and len(v) >= ASIDE for v in value):
-                return True
-        elif kind is dict and any(type(v) in _LARGE_KINDS and len(v) >= ASIDE for v in value.values()):
+        elif kind in (tuple, list, dict) and depth > 1 and _holds_large(value, depth - 1):
             return True
     return False
 
@@ -133,12 +135,11 @@ def _view(buffer: Any, form: str, shape: Sequence[int]) -> memoryview:
     return view if form == "B" and len(shape) == 1 else view.cast(form, list(shape))  # type: ignore[call-overload]
 
 
-def _pack_slowly(value: Any, *, by_value: bool) -> Packed:
+def _pack_slowly(value: Any, *, by_value: bool, aside: bool) -> Packed:
     pickler_class = _slow_pickler()
     keep = _Keep()
-    value = keep.set_aside(value)
     stream = io.BytesIO()
-    pickler = pickler_class(stream, PROTOCOL, buffer_callback=keep.small)
+    pickler = pickler_class(stream, PROTOCOL, buffer_callback=keep.small if aside else None)
     pickler.by_value = by_value
     pickler.definitions = []
     pickler.dump(value)
@@ -169,8 +170,9 @@ def _slow_pickler() -> type[Any]:
         definitions: list[Any]
 
         def reducer_override(self, item: Any) -> Any:
-            if type(item) is memoryview and item.contiguous:
-                return _view, (pickle.PickleBuffer(item), item.format, item.shape)
+            if type(item) is memoryview:
+                data = item if item.c_contiguous else bytearray(item.tobytes())
+                return _view, (pickle.PickleBuffer(data), item.format, item.shape)
             if isinstance(item, (type, FunctionType)) and _lives_in_main(item):
                 if self.by_value:
                     self.definitions.append(item)

@@ -21,6 +21,10 @@ class RemoteTraceback(Exception):
         return f'\n"""\n{self.text}"""'
 
 
+class Unreadable(Exception):
+    """The function or the arguments of a task could not be unpickled here."""
+
+
 class Remote:
     """Carries an exception and its traceback text through pickle; arrives as the exception itself."""
 

@@ -17,6 +17,7 @@ from multiprocessing.context import BaseContext
 from typing import Any, NamedTuple, Protocol
 
 from millpond.pool import template
+from millpond.pool.template import Ends
 
 BOOT = (
     "import json, socket, sys; "
@@ -26,15 +27,6 @@ BOOT = (
     "from millpond.pool.template import run; "
     "run(control, int(sys.argv[2]), settings)"
 )
-
-
-class Ends(NamedTuple):
-    """The worker's ends of its channel."""
-
-    sock: socket.socket
-    memory: int
-    tickets: int
-    output: int | None
 
 
 class Started(NamedTuple):
@@ -98,7 +90,7 @@ class TemplateStarter:
 
     def start(self, identity: int, ends: Ends) -> None:
         """Send the order along with the worker's ends."""
-        descriptors = [ends.sock.fileno(), ends.memory, ends.tickets]
+        descriptors = [ends.sock.fileno(), ends.memory, ends.tickets, ends.bell]
         if ends.output is not None:
             descriptors.append(ends.output)
         try:
@@ -209,13 +201,15 @@ class _Parcel:
             reduction.DupFd(ends.sock.fileno()),
             reduction.DupFd(ends.memory),
             reduction.DupFd(ends.tickets),
+            reduction.DupFd(ends.bell),
             output,
         )
 
 
-def _unwrap(sock: Any, memory: Any, tickets: Any, output: Any) -> _Parcel:
+def _unwrap(sock: Any, memory: Any, tickets: Any, bell: Any, output: Any) -> _Parcel:
     descriptor = None if output is None else output.detach()
-    return _Parcel(Ends(socket.socket(fileno=sock.detach()), memory.detach(), tickets.detach(), descriptor))
+    end = socket.socket(fileno=sock.detach())
+    return _Parcel(Ends(end, memory.detach(), tickets.detach(), bell.detach(), descriptor))
 
 
 def _let_go_of_the_fork_server() -> None:
@@ -230,8 +224,5 @@ def _let_go_of_the_fork_server() -> None:
 
 def _begin(parcel: _Parcel, parent: int | None) -> None:
     """Runs in the new process."""
-    ends = parcel.ends
     _let_go_of_the_fork_server()
-    template.become_worker(
-        ends.sock, ends.memory, ends.tickets, ends.output, os.getppid() if parent is None else parent
-    )
+    template.become_worker(parcel.ends, os.getppid() if parent is None else parent)

@@ -7,12 +7,18 @@ import os
 PAGE_SIZE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
+def own_memory(statm: bytes) -> int:
+    """The resident memory that is a process's own, in bytes: shared pages, such as those of the arenas
+    and of libraries, are not counted."""
+    fields = statm.split()
+    return (int(fields[1]) - int(fields[2])) * PAGE_SIZE
+
+
 def resident(pid: int) -> int:
-    """The resident memory of a process in bytes; 0 if it is gone. Shared arenas are not counted."""
+    """The resident memory that is a process's own; 0 if the process is gone."""
     try:
         with open(f"/proc/{pid}/statm", "rb") as file:
-            fields = file.read().split()
-        return int(fields[1]) * PAGE_SIZE
+            return own_memory(file.read())
     except (OSError, IndexError):
         return 0
 

@@ -46,6 +46,11 @@ class Task(PoolFuture[Any]):
         return self.function.name
 
     @property
+    def bulky(self) -> bool:
+        """Is there more to it than its run time shows?"""
+        return bool(self.items or (self.packed is not None and self.packed.buffers))
+
+    @property
     def submitted_at(self) -> float:
         """When it was submitted, on the monotonic clock."""
         return self.submitted / 1e9

@@ -18,7 +18,7 @@ import socket
 import struct
 import sys
 import traceback
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from millpond.pool.page import STACK
 from millpond.pool.worker import fresh_main, main
@@ -33,9 +33,17 @@ DUMP_SIGNAL = signal.SIGRTMAX - 3  # out of the way of signals that programs use
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
 
 
-def become_worker(
-    sock: socket.socket, memory: int, tickets: int, output: int | None, parent: int
-) -> NoReturn:
+class Ends(NamedTuple):
+    """The worker's ends of its channel."""
+
+    sock: socket.socket
+    memory: int
+    tickets: int
+    bell: int
+    output: int | None
+
+
+def become_worker(ends: Ends, parent: int) -> NoReturn:
     """Turn a freshly made process into a worker. Shared by every way of starting one."""
     os.setpgid(0, 0)  # a kill takes the worker's children along; Ctrl-C is the parent's business
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -49,14 +57,15 @@ def become_worker(
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
-    if output is not None:
-        os.dup2(output, 1)
-        os.dup2(output, 2)
-        os.close(output)
+    if ends.output is not None:
+        os.dup2(ends.output, 1)
+        os.dup2(ends.output, 2)
+        os.close(ends.output)
+    memory = ends.memory
     os.lseek(memory, STACK, os.SEEK_SET)  # dumps append behind everything that is mapped
     faulthandler.enable(memory, all_threads=True)
     faulthandler.register(DUMP_SIGNAL, memory, all_threads=True, chain=False)
-    main(sock, memory, tickets)
+    main(ends.sock, memory, ends.tickets, ends.bell)
     os._exit(0)
 
 
@@ -125,10 +134,9 @@ class Template:
             for descriptor in (self.owner, self.alarm, self.ring):
                 os.close(descriptor)
             signal.set_wakeup_fd(-1)
-            sock, memory, tickets, *output = descriptors
-            become_worker(
-                socket.socket(fileno=sock), memory, tickets, output[0] if output else None, self.pid
-            )
+            sock, memory, tickets, bell, *output = descriptors
+            ends = Ends(socket.socket(fileno=sock), memory, tickets, bell, output[0] if output else None)
+            become_worker(ends, self.pid)
         finally:
             os._exit(70)
 

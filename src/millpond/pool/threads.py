@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from concurrent.futures._base import CANCELLED, CANCELLED_AND_NOTIFIED, PENDING, RUNNING
+from concurrent.futures._base import CANCELLED, PENDING, RUNNING
 from typing import Any
 
 from millpond.errors import OptionError, PoolClosed, PoolDegraded
@@ -278,10 +278,10 @@ class ThreadEngine:
         if self.holder == threading.get_ident():
             return False
         with self.lock:
-            if future._state is PENDING:
-                future._state = CANCELLED
-                return True
-            return future._state in (CANCELLED, CANCELLED_AND_NOTIFIED)
+            if future._state is not PENDING:
+                return False
+            future.mark_cancelled()
+            return True
 
     def drive(self, future: PoolFuture[Any], limit: float | None) -> None:
         """Nothing to read: threads settle their futures themselves."""

@@ -151,8 +151,9 @@ class Upkeep:
         engine = self.engine
         links = engine.links.values()
         live = [link for link in links if link.draining is None and link.gone_at is None]
-        busy = sum(1 for link in live if link.inflight)
         starting = sum(1 for link in live if not link.ready)
+        # Whoever is neither idle nor starting counts as busy, also while it confirms a recall
+        busy = len(live) - starting - len(engine.idle)
         waiting = len(engine.queue) + len(engine.returned)
         crew = Crew(
             idle=[(link.identity, link.idle_since) for link in engine.idle],
@@ -198,8 +199,9 @@ class Upkeep:
             self._failed_to_start(f"{type(error).__name__}: {error}")
             return
         engine.links[link.identity] = link
-        engine.epoll.register(link.fd, select.EPOLLONESHOT)
-        self.by_fd[link.fd] = lambda: self._readable(link)
+        for descriptor in (link.fd, link.bell):
+            engine.epoll.register(descriptor, select.EPOLLONESHOT)
+            self.by_fd[descriptor] = lambda: self._readable(link)
         if link.output is not None:
             engine.epoll.register(link.output, select.EPOLLIN)
             self.by_fd[link.output] = lambda: self._printed(link)
@@ -212,8 +214,7 @@ class Upkeep:
             return
         self.starter.start(link.identity, link.ends())
         link.close_ends()
-        engine.epoll.modify(link.fd, select.EPOLLIN | select.EPOLLONESHOT)
-        link.armed = True
+        engine.arm(link)
         for report in self.starter.reports():
             self._report(report)
 
@@ -436,10 +437,11 @@ class Upkeep:
                     signal=-code if code is not None and code < 0 else None,
                 )
             )
-        for descriptor in (link.fd, link.output, link.pidfd):
+        for descriptor in (link.fd, link.bell, link.output, link.pidfd):
             if descriptor is not None:
                 self.by_fd.pop(descriptor, None)
         engine.epoll.unregister(link.fd)
+        engine.epoll.unregister(link.bell)
         link.close()
 
     def _cause_of_failure(self, link: Link) -> str:
@@ -557,21 +559,21 @@ class Upkeep:
             return
         link.measured_at = self.now
         self._by(self.now + MEMORY_POLL)
-        link.rss = resident(link.pid)
-        if link.rss <= limit:
+        held = resident(link.pid)
+        if held <= limit:
             return
         for number, started in link.running().items():
-            self.stop(link, self._outgrown(link, link.inflight[number], started, limit))
+            self.stop(link, self._outgrown(link, link.inflight[number], started, held))
 
-    def _outgrown(self, link: Link, task: Task, started: float, limit: int) -> Doom:
-        rss, ran_for, suspects = link.rss, self.now - started, len(link.running())
+    def _outgrown(self, link: Link, task: Task, started: float, held: int) -> Doom:
+        ran_for, suspects = self.now - started, len(link.running())
 
         def error(_: BaseException | None) -> BaseException:
             self.engine.tally.crashed += 1
             death = link.death(ran_for=ran_for, suspects=suspects, out_of_memory=False)
             return MemoryExceeded(
-                f"{task.name} was stopped: its worker {link.pid} held {rss:,} bytes, "
-                f"more than max_memory={limit:,}",
+                f"{task.name} was stopped: its worker {link.pid} held {held:,} bytes, "
+                f"more than max_memory={self.options.max_memory:,}",
                 death,
             )
 

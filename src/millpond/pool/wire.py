@@ -6,10 +6,11 @@ nothing of futures, queues or processes. A frame is a header, a body, and a tail
 
 from __future__ import annotations
 
-import mmap
 import socket
 import struct
 from typing import NamedTuple
+
+from millpond.pool.memory import fresh
 
 # --- frames on the socket ------------------------------------------------------------------------
 FRAME = struct.Struct("<BQQ")  # kind, length of the body, length of the tail
@@ -17,7 +18,7 @@ FRAME = struct.Struct("<BQQ")  # kind, length of the body, length of the tail
 # parent to worker
 SETUP, TASKS, LARGE, DEFINE, MAIN, RESET, EXIT, CANCEL = range(1, 9)
 # worker to parent
-READY, DOORBELL, RESULT, RETIRE, RESET_DONE, FAILED = range(20, 26)
+READY, RESULT, RETIRE, RESET_DONE, FAILED = range(20, 25)
 
 # --- records ------------------------------------------------------------------------------------
 TASK = struct.Struct("<QQQIBxxx")  # number, submitted (ns), function id, length of payload, flags
@@ -27,9 +28,7 @@ ANSWER = struct.Struct("<QQIBxxx")  # number, run time (ns), length of payload, 
 VALUE, ERROR, UNREADABLE, PLAIN_VALUE = 1, 2, 3, 4  # the last: marshalled
 BUFFER = struct.Struct("<qQB")  # offset in the arena (-1: in the tail), length, transient
 
-DOORBELL_FRAME = FRAME.pack(DOORBELL, 0, 0)
-HUGE = 4 << 20
-CHUNK_READ = 1 << 16  # more would make each receive a system call for memory
+CHUNK_READ = 1 << 16
 
 
 class Frame(NamedTuple):
@@ -43,32 +42,30 @@ class Frame(NamedTuple):
 NO_TAIL = memoryview(b"")
 
 
-def fresh(length: int) -> memoryview:
-    """Writable memory of its own for one payload; huge pages where the kernel agrees."""
-    if length < HUGE:
-        return memoryview(bytearray(length))
-    pages = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    pages.madvise(mmap.MADV_HUGEPAGE)
-    return memoryview(pages)
-
-
 class FrameReader:
     """Cuts what a socket delivers into frames; big bodies and tails land straight in their own memory."""
 
     def __init__(self, sock: socket.socket) -> None:
-        self._recv = sock.recv
         self._recv_into = sock.recv_into
+        self._memory = bytearray(CHUNK_READ)
+        self._view = memoryview(self._memory)
         self._rest = b""
         self._pending: tuple[int, memoryview, memoryview] | None = None
         self._holes: list[memoryview] = []
+
+    @property
+    def partial(self) -> bool:
+        """Has a frame begun to arrive?"""
+        return bool(self._holes or self._rest)
 
     def read(self) -> list[Frame]:
         """Receive once and return the frames completed by it; raises EOFError, BlockingIOError."""
         if self._holes:
             return self._fill()
-        data = self._recv(CHUNK_READ)
-        if not data:
+        count = self._recv_into(self._memory)
+        if not count:
             raise EOFError
+        data = bytes(self._view[:count])
         return self._cut(self._rest + data if self._rest else data)
 
     def _fill(self) -> list[Frame]:

@@ -16,15 +16,20 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from itertools import starmap
 from multiprocessing.process import current_process
 from types import CoroutineType, ModuleType
 from typing import Any, NamedTuple
 
 from millpond.pool import page as layout
 from millpond.pool import wire
+from millpond.pool.memory import fresh
 from millpond.pool.outbox import Outbox
 from millpond.pool.page import Page
+from millpond.pool.remote import Unreadable
+from millpond.pool.system import own_memory
 
+WINDOW = 64  # items of a chunk between two marks in the page
 QUICK = 200_000  # ns: a function that last ran longer than this gets the ring emptied first
 
 
@@ -48,21 +53,17 @@ Call = tuple[int, int, int, int, Any, Sequence[Any]]
 NO_KEYWORDS: dict[str, Any] = {}
 
 
-class Unreadable(Exception):
-    """The function or the arguments of a task could not be unpickled here."""
-
-
 class Worker:
     """One worker process's end of the channel."""
 
-    def __init__(self, sock: socket.socket, memory: int, tickets: int) -> None:
+    def __init__(self, sock: socket.socket, memory: int, tickets: int, bell: int) -> None:
         self.sock = sock
         self.page = Page(memory)
         self.tickets = tickets
         self.reader = wire.FrameReader(sock)
         self.functions: dict[int, Callable[..., Any]] = {}
         self.unread: dict[int, bytes] = {}
-        self.outbox = Outbox(sock, self.page)
+        self.outbox = Outbox(sock, self.page, bell)
         self.setup = Setup("process", 1, None, False, None, None, b"")
         self.born = time.monotonic()
         self.retiring = False
@@ -146,26 +147,29 @@ class Worker:
         else:
             function, args, kwargs = self.bind(call)
             if call[3] & wire.CHUNK:
-                return self.run_chunk(function, args)
+                return self.run_chunk(function, *args)
             value = function(*args, **kwargs)
         if type(value) is CoroutineType:
             return _run_coroutine(value)
         return value
 
-    def run_chunk(self, function: Callable[..., Any], calls: Sequence[Any]) -> Any:
-        """Run the calls of one map chunk; the page always names the one that runs."""
-        words, item = self.page.words, layout.ITEM
+    def run_chunk(self, function: Callable[..., Any], starred: bool, items: list[Any]) -> Any:
+        """Run the items of one map chunk; the page names the window of items that is running.
+
+        `extend` keeps what it has appended when the iterator raises, so the length of the list tells
+        which item raised.
+        """
+        words, apply = self.page.words, starmap if starred else map
         values: list[Any] = []
         errors: dict[int, bytes] | None = None
-        keep = values.append
-        for index, args in enumerate(calls):
-            words[item] = index
+        while (position := len(values)) < len(items):
+            words[layout.ITEM] = position
             try:
-                keep(function(*args))
+                values.extend(apply(function, items[position : position + WINDOW]))
             except BaseException as error:
                 errors = errors or {}
-                errors[index] = self.outbox.pack_error(error)
-                keep(None)
+                errors[len(values)] = self.outbox.pack_error(error)
+                values.append(None)
         return values, errors
 
     def over_budget(self) -> str | None:
@@ -174,7 +178,7 @@ class Worker:
         if setup.memory_soft_limit is not None:
             if self.statm is None:
                 self.statm = os.open("/proc/self/statm", os.O_RDONLY)
-            rss = int(os.pread(self.statm, 64, 0).split()[1]) * layout.PAGE
+            rss = own_memory(os.pread(self.statm, 64, 0))
             self.page.words[layout.RSS] = rss
             if rss > setup.memory_soft_limit:
                 return "memory"
@@ -190,7 +194,6 @@ class Worker:
                 calls = self.calls(frame)
                 if calls:
                     self._run_all(calls)
-                    self.outbox.flush()
 
     def _run_all(self, calls: list[Call]) -> None:
         words, clock, take, run = self.page.words, time.monotonic_ns, os.eventfd_read, self.run
@@ -225,6 +228,7 @@ class Worker:
             runs.append(end - start)
             if watched and (reason := self.over_budget()) is not None:
                 break
+        outbox.flush()  # before counting: somebody may be waiting
         outbox.count(waits, runs, errors, items)
         if reason is not None:
             self.retire(reason)
@@ -274,7 +278,7 @@ def take_buffers(
         elif views or transient:
             buffers.append(part.toreadonly())
         else:
-            own = wire.fresh(length)
+            own = fresh(length)
             own[:] = part
             buffers.append(own)
     if len(buffers) != count:
@@ -305,10 +309,10 @@ def leave(code: int) -> None:
     os._exit(code)
 
 
-def main(sock: socket.socket, memory: int, tickets: int) -> None:
+def main(sock: socket.socket, memory: int, tickets: int, bell: int) -> None:
     """Be a worker until the parent says EXIT or is gone. Never returns."""
     try:
-        worker = Worker(sock, memory, tickets)
+        worker = Worker(sock, memory, tickets, bell)
         prepare(worker)
         if worker.setup.kind == "async":
             from millpond.pool.async_worker import serve

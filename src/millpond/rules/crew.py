@@ -48,7 +48,7 @@ def plan(crew: Crew, bounds: Bounds, now: float) -> Plan:
             break
         if crew.waiting:
             break
-        if now - since < bounds.idle_timeout:
+        if now < since + bounds.idle_timeout:
             look_again_at = since + bounds.idle_timeout
             break
         retire.append(worker)

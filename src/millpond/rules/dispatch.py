@@ -15,19 +15,24 @@ SHARE_FROM = 0.001  # seconds of unbegun work that are worth moving to an idle w
 STALLED = 0.010  # a task that runs this long is in the way of what was sent behind it
 
 
-def fits(held: int, load: float, estimate: float | None) -> bool:
+def fits(held: int, load: float, estimate: float | None, bulky: bool = False) -> bool:
     """May a worker that holds `held` tasks worth `load` seconds be sent one more?
 
-    A task of unknown length goes only to a worker that holds nothing: it might be a long one.
+    A task of unknown length goes only to a worker that holds nothing: it might be a long one. Of bulky
+    tasks (a chunk of a map, large arrays) one may wait behind the one that runs: moving them takes time
+    that their run time does not show.
     """
     if not held:
         return True
+    if bulky:
+        return held < 2
     return estimate is not None and held < WINDOW and load + estimate <= LOOKAHEAD
 
 
-def hungry(held: int, load: float) -> bool:
-    """Is it worth sending this busy worker more? Not before half of what it may hold is gone."""
-    return held <= WINDOW // 2 and load <= LOOKAHEAD * 0.6
+def hungry(held: int, load: float, bulky: bool = False) -> bool:
+    """Is it worth sending this busy worker more? Not before half of what it may hold is gone; of bulky
+    tasks, one may wait."""
+    return held < 2 if bulky else held <= WINDOW // 2 and load <= LOOKAHEAD * 0.6
 
 
 def quota(waiting: int, workers: int) -> int:
@@ -64,14 +69,14 @@ def victim(idle: int, waiting: int, loads: Iterable[Load]) -> int | None:
 
 
 # --- map ------------------------------------------------------------------------------------------
-CHUNK_SECONDS = 0.010
+CHUNK_SECONDS = 0.020
 SLOW_ITEM = 0.002  # an item that runs this long needs no chunk
 
 
 def chunk_size(estimate: float | None, items: int, workers: int) -> int:
-    """How many items of a map travel as one task: about ten milliseconds' worth, four or more a worker."""
+    """How many items of a map travel as one task: some milliseconds' worth, about four chunks a worker."""
     if estimate is None or estimate >= SLOW_ITEM:
         return 1
     by_time = int(CHUNK_SECONDS / max(estimate, 1e-8))
-    by_share = -(-items // (4 * max(1, workers)))
+    by_share = items // (4 * max(1, workers))
     return max(1, min(by_time, by_share))
