@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import mmap
 import os
 import select
 import signal
@@ -344,13 +343,12 @@ def print_and_crash(text: str) -> None:
     os._exit(5)
 
 
-_kept: list[mmap.mmap] = []
+_kept: list[bytes] = []
 
 
-def _fill(size: int) -> mmap.mmap:
-    memory = mmap.mmap(-1, size)
-    memory.write(b"\1" * size)
-    return memory
+def _fill(size: int) -> bytes:
+    """Private memory that is really there, not only promised."""
+    return b"\1" * size
 
 
 def leak(size: int) -> int:
@@ -363,7 +361,7 @@ def grow_and_hold(folder: Path, size: int) -> None:
     """Take much memory in one task, and keep it until let go."""
     memory = _fill(size)
     hold(folder)
-    memory.close()
+    del memory
 
 
 def hang() -> None:

@@ -256,14 +256,16 @@ def test_a_task_submitted_while_somebody_looks_is_not_left_lying(
         return copy(tally)
 
     monkeypatch.setattr(Tally, "copy", copy_slowly)
-    looker = threading.Thread(target=pool.statistics)
-    looker.start()
-    assert looking.wait(PATIENCE)
-    future = pool.submit(tasks.square, 3)
-    submitted.set()
-    looker.join(PATIENCE)
-    assert wait([future], PATIENCE).done, "the task lies in the inbox and nobody looks"
-    assert future.result() == 9
+    for _ in range(3):  # the first may be saved by a pool that has just woken for something else
+        looking.clear()
+        submitted.clear()
+        looker = threading.Thread(target=pool.statistics)
+        looker.start()
+        assert looking.wait(PATIENCE)
+        future = pool.submit(tasks.square, 3)
+        submitted.set()
+        looker.join(PATIENCE)
+        assert wait([future], PATIENCE).done, "the task lies in the inbox and nobody looks"
 
 
 # --- health --------------------------------------------------------------------------------------------

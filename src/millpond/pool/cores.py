@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import math
 import os
-from pathlib import Path
 
 
-def usable_cores(root: Path = Path("/")) -> int:
+def usable_cores(root: str | os.PathLike[str] = "/") -> int:
     """At least one. Reads the quota of the process's own cgroup and of all its ancestors, v2 and v1."""
     try:
         cores = len(os.sched_getaffinity(0))
     except AttributeError:
         cores = os.cpu_count() or 1
-    quotas = [quota for quota in (_quota_v2(root), _quota_v1(root)) if quota is not None]
+    quotas = [quota for quota in (_quota_v2(str(root)), _quota_v1(str(root))) if quota is not None]
     return max(1, min([cores, *(math.ceil(quota) for quota in quotas)]))
 
 
-def _quota_v2(root: Path) -> float | None:
+def _quota_v2(root: str) -> float | None:
     shares: list[float] = []
-    for folder in _folders(root, "", root / "sys/fs/cgroup"):
+    for folder in _folders(root, "", f"{root}/sys/fs/cgroup"):
         try:
-            quota, period = (folder / "cpu.max").read_text().split()[:2]
+            quota, period = _read(f"{folder}/cpu.max").split()[:2]
             if quota != "max":
                 shares.append(int(quota) / int(period))
         except (OSError, ValueError):
@@ -29,27 +28,32 @@ def _quota_v2(root: Path) -> float | None:
     return min(shares, default=None)
 
 
-def _quota_v1(root: Path) -> float | None:
+def _quota_v1(root: str) -> float | None:
     shares: list[float] = []
-    for folder in _folders(root, "cpu", root / "sys/fs/cgroup/cpu"):
+    for folder in _folders(root, "cpu", f"{root}/sys/fs/cgroup/cpu"):
         try:
-            quota = int((folder / "cpu.cfs_quota_us").read_text())
+            quota = int(_read(f"{folder}/cpu.cfs_quota_us"))
             if quota > 0:
-                shares.append(quota / int((folder / "cpu.cfs_period_us").read_text()))
+                shares.append(quota / int(_read(f"{folder}/cpu.cfs_period_us")))
         except (OSError, ValueError):
             continue
     return min(shares, default=None)
 
 
-def _folders(root: Path, controller: str, mount: Path) -> list[Path]:
+def _folders(root: str, controller: str, mount: str) -> list[str]:
     """The folders of this process's cgroup and its ancestors under one controller ('' is v2)."""
     try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
+        lines = _read(f"{root}/proc/self/cgroup").splitlines()
     except OSError:
         return []
     for line in lines:
         _, controllers, path = line.split(":", 2)
         if controller in controllers.split(","):
-            own = mount / path.lstrip("/")
-            return [own, *[parent for parent in own.parents if parent.is_relative_to(mount)]]
+            parts = [part for part in path.split("/") if part]
+            return ["/".join([mount, *parts[:depth]]) for depth in range(len(parts), -1, -1)]
     return []
+
+
+def _read(path: str) -> str:
+    with open(path) as file:
+        return file.read()

@@ -70,6 +70,11 @@ class Functions:
         self._kinds = {}
         self._definitions = {}
 
+    @property
+    def by_value_used(self) -> bool:
+        """Has anything of `__main__` been submitted yet?"""
+        return bool(self._definitions)
+
     def prepare(self, items: Sequence[Any]) -> tuple[Definition, ...]:
         """Pickle what `__main__` must hold over there; here, in the submitter, where errors belong."""
         found = []

@@ -6,7 +6,6 @@ do instead of ignoring it. Nothing else in the pool looks at raw values.
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -263,6 +262,8 @@ def _choice(keywords: Mapping[str, Any], name: str, choices: Sequence[str], defa
 
 
 def _nearest(name: str, known: Mapping[str, Any]) -> str:
+    import difflib
+
     close = difflib.get_close_matches(name, known, n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
@@ -316,9 +317,8 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> dict[str, A
             continue
         name = variable.removeprefix(PREFIX)
         if name not in VARIABLES:
-            near = difflib.get_close_matches(name, VARIABLES, n=1)
-            hint = f"; did you mean {PREFIX}{near[0]}?" if near else ""
-            raise OptionError(f"{variable} is not a variable of Millpond{hint}")
+            known = {PREFIX + name: name for name in VARIABLES}
+            raise OptionError(f"{variable} is not a variable of Millpond{_nearest(variable, known)}")
         option, read = VARIABLES[name]
         try:
             found[option] = read(text)

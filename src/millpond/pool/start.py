@@ -6,7 +6,7 @@ question to `rules/`. Every method is called from the dispatcher thread only.
 
 from __future__ import annotations
 
-import json
+import marshal
 import os
 import signal
 import socket
@@ -20,9 +20,9 @@ from millpond.pool import template
 from millpond.pool.template import Ends
 
 BOOT = (
-    "import json, socket, sys; "
+    "import marshal, socket, sys; "
     "control = socket.socket(fileno=int(sys.argv[1])); "
-    "settings = json.loads(control.recv(1 << 20)); "
+    "settings = marshal.loads(control.recv(1 << 20)); "
     "sys.path[:] = settings['path']; "
     "from millpond.pool.template import run; "
     "run(control, int(sys.argv[2]), settings)"
@@ -57,8 +57,8 @@ Report = Started | Ended | Broken
 class Starter(Protocol):
     """What the engine needs to bring up workers."""
 
-    def start(self, identity: int, ends: Ends) -> None:
-        """Begin to start a worker; a report follows."""
+    def start(self, identity: int, ends: Ends, *, warm: bool) -> None:
+        """Begin to start a worker; a report follows. `warm`: it will be sent functions by value."""
 
     def descriptors(self) -> list[int]:
         """What to wait on for reports."""
@@ -75,7 +75,7 @@ class TemplateStarter:
 
     def __init__(self, preload: tuple[str, ...]) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        settings = {"path": [str(entry) for entry in sys.path], "argv": sys.argv, "preload": list(preload)}
+        settings = {"path": list(map(str, sys.path)), "argv": sys.argv, "preload": list(preload)}
         with theirs:
             flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
             self._process = subprocess.Popen(
@@ -84,17 +84,18 @@ class TemplateStarter:
                 stdin=subprocess.DEVNULL,
                 process_group=0,  # Ctrl-C in a terminal must not reach it
             )
-        self._control.send(json.dumps(settings).encode())
+        self._control.send(marshal.dumps(settings))
         self._control.setblocking(False)
         self._broken = False
 
-    def start(self, identity: int, ends: Ends) -> None:
+    def start(self, identity: int, ends: Ends, *, warm: bool) -> None:
         """Send the order along with the worker's ends."""
+        what = template.START_WARM if warm else template.START
         descriptors = [ends.sock.fileno(), ends.memory, ends.tickets, ends.bell]
         if ends.output is not None:
             descriptors.append(ends.output)
         try:
-            socket.send_fds(self._control, [template.ORDER.pack(template.START, identity)], descriptors)
+            socket.send_fds(self._control, [template.ORDER.pack(what, identity)], descriptors)
         except OSError:  # it died: end-of-file on the control socket tells the engine
             self._broken = True
 
@@ -145,7 +146,7 @@ class ContextStarter:
         self._processes: dict[int, Any] = {}
         self._news: list[Report] = []
 
-    def start(self, identity: int, ends: Ends) -> None:
+    def start(self, identity: int, ends: Ends, *, warm: bool) -> None:
         """Start the process now; it is up when this returns."""
         method = self._context.get_start_method()
         parent = None if method == "forkserver" else os.getpid()

@@ -26,7 +26,7 @@ from millpond.pool.worker import fresh_main, main
 REPORT = struct.Struct("<Bqqq")  # what, worker id, pid, wait status
 UP, STARTED, EXITED, BROKEN = b"U"[0], b"S"[0], b"X"[0], b"B"[0]
 ORDER = struct.Struct("<Bq")  # what, worker id
-START = b"+"[0]
+START, START_WARM = b"+"[0], b"w"[0]  # the second: functions of `__main__` will follow
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 DUMP_SIGNAL = signal.SIGRTMAX - 3  # out of the way of signals that programs use
 
@@ -77,6 +77,7 @@ class Template:
         self.owner = os.pidfd_open(owner)
         self.pid = os.getpid()
         self.workers: dict[int, int] = {}  # pid -> id
+        self.warm = False
         self.alarm, self.ring = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(self.ring, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -87,12 +88,8 @@ class Template:
         poll = select.poll()
         for descriptor in (self.control.fileno(), self.owner, self.alarm):
             poll.register(descriptor, select.POLLIN)
-        warm = False
         while True:
-            ready = [descriptor for descriptor, _ in poll.poll(None if warm else 20)]
-            if not ready and not warm:
-                warm = True
-                warm_up()
+            ready = [descriptor for descriptor, _ in poll.poll()]
             if self.owner in ready:
                 self.end()
             if self.alarm in ready:
@@ -109,7 +106,10 @@ class Template:
             order = b""
         if not order:
             self.end()
-        _, identity = ORDER.unpack(order)
+        what, identity = ORDER.unpack(order)
+        if what == START_WARM and not self.warm:
+            self.warm = True
+            warm_up()
         for descriptor in descriptors:
             os.set_inheritable(descriptor, False)
         try:
@@ -193,7 +193,7 @@ class Template:
 
 
 def warm_up() -> None:
-    """In the first quiet moment, import what functions of `__main__` need to arrive in a worker."""
+    """Import what functions of `__main__` need to arrive, once here instead of once in each worker."""
     import cloudpickle  # noqa: F401
 
     gc.collect()

@@ -212,7 +212,7 @@ class Upkeep:
             link.gone_at, link.exitcode = self.now, 1
             self._by(self.now)
             return
-        self.starter.start(link.identity, link.ends())
+        self.starter.start(link.identity, link.ends(), warm=engine.functions.by_value_used)
         link.close_ends()
         engine.arm(link)
         for report in self.starter.reports():
