@@ -21,7 +21,7 @@ class WorkerStarted:
 
 @dataclass(frozen=True, slots=True)
 class WorkerStopped:
-    """A worker is gone. `reason` is idle, tasks, memory, age, resize, shutdown, stray, killed or died."""
+    """A worker is gone: idle, resize, tasks, memory, age, timeout, killed, stray, shutdown or died."""
 
     pid: int
     reason: str
@@ -102,5 +102,5 @@ class Events:
         for subscriber in self._subscribers:
             try:
                 subscriber(event)
-            except Exception:
+            except BaseException:  # also SystemExit: it is the pool's thread, not the subscriber's
                 logger.exception("A subscriber failed on %r; the pool goes on", event)

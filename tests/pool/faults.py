@@ -179,3 +179,26 @@ def corrupt_ring():
     [outbox] = [item for item in gc.get_objects() if isinstance(item, Outbox)]
     outbox.answer(10**9, 1, "stray", True, time.monotonic_ns())
     return os.getpid()
+
+
+def misbehave_now_and_then(path, number, how):
+    note(path, number)
+    if how == "exit":
+        os._exit(5)
+    if how == "hang":
+        sleep_for_ever(number)
+    if how == "raise":
+        raise ValueError(number)
+    return number
+
+
+def needs(flag):
+    if not os.path.exists(flag):
+        raise LookupError("no flag yet")
+
+
+def grow():
+    hoard = []
+    while True:
+        hoard.append(bytearray(10_000_000))
+        time.sleep(0.01)

@@ -10,21 +10,10 @@ from concurrent.futures import CancelledError
 
 import pytest
 
-from millpond import PoolClosed, Pool, TaskKilled, TaskTimeout, WorkerDied
+from millpond import Pool, PoolClosed, TaskKilled, TaskTimeout, WorkerDied
 from tests.pool import faults
 
 LONG = 60
-
-
-def misbehave_now_and_then(path, number, how):
-    faults.note(path, number)
-    if how == "exit":
-        os._exit(5)
-    if how == "hang":
-        faults.sleep_for_ever(number)
-    if how == "raise":
-        raise ValueError(number)
-    return number
 
 
 class Settled:
@@ -78,7 +67,7 @@ def test_whatever_happens_every_future_is_settled_exactly_once(seed, tmp_path):
     futures = []
     for number in range(600):
         how = dice.choices(["exit", "hang", "raise", None], [2, 1, 5, 92])[0]
-        futures.append(settled.watch(pool.submit(misbehave_now_and_then, log, number, how)))
+        futures.append(settled.watch(pool.submit(faults.misbehave_now_and_then, log, number, how)))
         if dice.random() < 0.06:
             disturb(pool, dice, futures)
     pool.resize(max_workers=3)
@@ -93,12 +82,14 @@ def test_whatever_happens_every_future_is_settled_exactly_once(seed, tmp_path):
     pool.shutdown()
     assert [settled.counts[id(future)] for future in futures] == [1] * 600
     runs = Counter(int(line) for line in open_lines(log))
-    assert max(runs.values()) == 1, "no task ran twice"
+    assert max(runs.values(), default=1) == 1, "no task ran twice"
     done = [n for n, future in enumerate(futures) if not future.cancelled() and future.exception() is None]
     assert all(runs[number] == 1 for number in done)
 
 
 def open_lines(path):
+    if not os.path.exists(path):
+        return []
     with open(path) as file:
         return file.read().split()
 

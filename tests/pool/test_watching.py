@@ -49,6 +49,7 @@ def accounted(statistics: PoolStatistics) -> int:
         + statistics.timed_out
         + statistics.expired
         + statistics.cancelled
+        + statistics.killed
     )
 
 

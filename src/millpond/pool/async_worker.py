@@ -101,8 +101,10 @@ class _Loop:
         self.words[layout.SLOTS + 2 * slot] = 0
         self.free.append(slot)
         del self.tasks[call[0]]
-        items = len(value[0]) if call[3] & wire.CHUNK and good else 1
-        self.worker.outbox.count([start - call[1]], [end - start], 0 if good else 1, items)
+        items, errors = 1, 0 if good else 1
+        if call[3] & wire.CHUNK and good:
+            items, errors = len(value[0]), len(value[1] or ())
+        self.worker.outbox.count([start - call[1]], [end - start], errors, items)
         self._after()
 
     async def _run_chunk(

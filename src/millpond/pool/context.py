@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextvars
 import importlib
+import inspect
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -32,23 +33,53 @@ def check(option: Any, kind: str) -> None:
         _place(variable)
 
 
-def carry(option: Any, call: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
-    """The call to make instead, so that `call` sees the submitter's context."""
+def carry(option: Any, call: Any) -> Any:
+    """The callable to run instead, so that `call` sees the submitter's context as it is now."""
     if option is True:
-        return contextvars.copy_context().run, (call, *args), kwargs
-    values = [(*_place(variable), variable.get()) for variable in _set_ones(option)]
-    return run_with, (values, call, args, kwargs), {}
+        return InContext(call, contextvars.copy_context())
+    return WithValues(call, [(*_place(variable), variable.get()) for variable in _set_ones(option)])
 
 
-def run_with(values: list[tuple[str, str, Any]], call: Any, args: Any, kwargs: Any) -> Any:
-    """In the worker: set the variables for this call only."""
+class InContext:
+    """A call in a copy of a whole context; for threads."""
 
-    def inside() -> Any:
-        for module, name, value in values:
+    def __init__(self, call: Any, context: contextvars.Context) -> None:
+        self.func = call
+        self.context = context
+        self.__module__, self.__qualname__ = getattr(call, "__module__", ""), _name(call)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self.context.copy().run(self.func, *args, **kwargs)
+
+
+class WithValues:
+    """A call with some context variables set; travels to a worker process."""
+
+    def __init__(self, call: Any, values: list[tuple[str, str, Any]]) -> None:
+        self.func = call
+        self.values = values
+        self.__module__, self.__qualname__ = getattr(call, "__module__", ""), _name(call)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if inspect.iscoroutinefunction(self.func):
+            return self._later(args, kwargs)  # set inside, where the coroutine runs in its own context
+        return contextvars.copy_context().run(self._now, args, kwargs)
+
+    def _now(self, args: Any, kwargs: Any) -> Any:
+        self._set()
+        return self.func(*args, **kwargs)
+
+    async def _later(self, args: Any, kwargs: Any) -> Any:
+        self._set()
+        return await self.func(*args, **kwargs)
+
+    def _set(self) -> None:
+        for module, name, value in self.values:
             getattr(importlib.import_module(module), name).set(value)
-        return call(*args, **kwargs)
 
-    return contextvars.copy_context().run(inside)
+
+def _name(call: Any) -> str:
+    return getattr(call, "__qualname__", None) or type(call).__qualname__
 
 
 def _set_ones(variables: Iterable[contextvars.ContextVar[Any]]) -> list[contextvars.ContextVar[Any]]:
@@ -61,7 +92,7 @@ def _place(variable: Any) -> tuple[str, str]:
     if not isinstance(variable, contextvars.ContextVar):
         raise OptionError(f"context lists {variable!r}, which is not a ContextVar")
     for module_name, module in list(sys.modules.items()):
-        if module_name == "__main__":
+        if module_name in ("__main__", "__mp_main__"):
             continue
         for name, value in list(getattr(module, "__dict__", {}).items()):
             if value is variable:

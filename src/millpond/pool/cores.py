@@ -23,7 +23,7 @@ def _quota_v2(root: str) -> float | None:
             quota, period = _read(f"{folder}/cpu.max").split()[:2]
             if quota != "max":
                 shares.append(int(quota) / int(period))
-        except (OSError, ValueError):
+        except (OSError, ValueError, ZeroDivisionError):
             continue
     return min(shares, default=None)
 
@@ -35,7 +35,7 @@ def _quota_v1(root: str) -> float | None:
             quota = int(_read(f"{folder}/cpu.cfs_quota_us"))
             if quota > 0:
                 shares.append(quota / int(_read(f"{folder}/cpu.cfs_period_us")))
-        except (OSError, ValueError):
+        except (OSError, ValueError, ZeroDivisionError):
             continue
     return min(shares, default=None)
 
@@ -47,7 +47,8 @@ def _folders(root: str, controller: str, mount: str) -> list[str]:
     except OSError:
         return []
     for line in lines:
-        _, controllers, path = line.split(":", 2)
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
         if controller in controllers.split(","):
             parts = [part for part in path.split("/") if part]
             return ["/".join([mount, *parts[:depth]]) for depth in range(len(parts), -1, -1)]

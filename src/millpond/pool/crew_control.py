@@ -44,7 +44,7 @@ class CrewControl(Engine):
         """How long the task has been running, if it has begun."""
         if not isinstance(future, Task) or (link := future.link) is None:
             return None
-        with self.lock:
+        with self.exclusive():
             start = None if link.closed else link.running().get(future.number)
         return None if start is None else time.monotonic() - start
 
@@ -52,11 +52,11 @@ class CrewControl(Engine):
     def statistics(self) -> PoolStatistics:
         """Counts, durations and one row for each worker, as of now."""
         now = time.monotonic()
-        with self.lock:
+        with self.exclusive():
             tally = self.tally.copy()
             rows = []
             for link in self.links.values():
-                tally.fold(link.page)
+                tally.fold(link.page, link.answered)
                 rows.append(self._row(link, now))
             queued = len(self.queue) + len(self.returned) + len(self.inbox)
             unseen = len(self.inbox)
@@ -109,12 +109,18 @@ class CrewControl(Engine):
         def command() -> None:
             if future in self.returned:
                 self.returned.remove(future)
+                self.tally.killed += 1
                 self.settle_soon(future, TaskKilled(f"{future.name} was killed before it began"))
                 answer.append(True)
             else:
                 answer.append(self.upkeep.kill_task(future))
             done.set()
 
+        if threading.current_thread() is self.dispatcher:  # in a callback: nobody else would do it
+            with self.exclusive():
+                command()
+            self.wake()
+            return answer[0]
         self.call_soon(command)
         while not done.wait(0.05):
             if self.finished.is_set():
@@ -136,7 +142,7 @@ class CrewControl(Engine):
         """Stop accepting, finish or stop what there is, end the workers."""
         if self.owner_pid != os.getpid():
             return  # a forked child: the pool and its processes are the parent's
-        with self.lock:
+        with self.exclusive():
             self.closing = True
             if timeout is not None:
                 self.kill_at = time.monotonic() + timeout
@@ -178,7 +184,7 @@ class CrewControl(Engine):
                     link.signal(signal.SIGTERM)
                 link.draining = link.draining or "shutdown"
 
-        with self.lock:
+        with self.exclusive():
             self.closing = True
         if self.dispatcher is None:
             self._never_started()

@@ -13,7 +13,7 @@ import time
 from concurrent.futures._base import PENDING, RUNNING
 from dataclasses import replace
 
-from millpond.errors import PoolError, TaskKilled
+from millpond.errors import PoolClosed, PoolError, TaskKilled
 from millpond.pool import at_exit
 from millpond.pool.admission import leave_queue
 from millpond.pool.engine import LOOK, Engine
@@ -29,11 +29,10 @@ def start(engine: Engine) -> None:
     with engine.lock:
         if engine.dispatcher is not None:
             return
-        engine.dispatcher = threading.Thread(
-            target=_serve, args=(engine,), name=f"millpond-{engine.options.name}"
-        )
-    at_exit.remember(engine)
-    engine.dispatcher.start()
+        thread = threading.Thread(target=_serve, args=(engine,), name=f"millpond-{engine.options.name}")
+        at_exit.remember(engine)
+        thread.start()  # inside the lock: whoever sees it may join it
+        engine.dispatcher = thread
     if engine.options.mp_context is not None:
         # The standard library's way: the first workers exist before the first submit returns
         engine.up.wait(60)
@@ -165,7 +164,13 @@ def _collapse(engine: Engine, upkeep: Upkeep, cause: BaseException) -> None:
 
 def _clean_up(engine: Engine, upkeep: Upkeep) -> None:
     with engine.lock:
-        engine.closing = True
+        engine.closing = engine.ended = True
+        engine.returned.extend(engine.inbox)
+        engine.inbox.clear()
+        while engine.waiting():  # submitted in the very last moment
+            task = engine.take_next()
+            if engine.begin(task, 0.0):
+                engine.settle_soon(task, PoolClosed("the pool was shut down meanwhile"))
         for link in engine.links.values():
             link.close()
         engine.links.clear()

@@ -17,8 +17,9 @@ import select
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures._base import CANCELLED, PENDING, RUNNING, Future
+from contextlib import contextmanager
 from typing import Any
 
 from millpond.errors import PayloadError, PoolClosed
@@ -72,6 +73,7 @@ class Engine:
         self.starts = Starts()
         self.degraded = False
         self.closing = False
+        self.ended = False  # the dispatcher looks at nothing any more
         self.attention = False  # the dispatcher should look at the size of the crew
         self.eager = True  # a submit should take a turn itself
         self.wake_at = 0.0  # when the dispatcher wakes by itself
@@ -102,16 +104,8 @@ class Engine:
         number = next(self.numbers)
         task = Task(number, self, options, time.monotonic_ns())
         try:
-            function = task.function = self.functions.find(call)
-            for arg in args:
-                if type(arg) not in PLAIN:
-                    break
-            else:
-                if function.number and not kwargs and not items:
-                    data = marshal.dumps(args)
-                    head = wire.TASK.pack(number, task.submitted, function.number, len(data), wire.PLAIN)
-                    task.body = head + data
-            if task.body is None:
+            task.function = self.functions.find(call)
+            if kwargs or items or not self._pack_plainly(task, args):
                 task.items = items
                 self._pack(task, call, args, kwargs)
         except Exception as error:
@@ -119,9 +113,31 @@ class Engine:
             task.settle(None, error, None)
             return task
         self.inbox.append(task)
-        if self.eager or not number & 31:
+        if self.eager or options.ages or not number & 31:
             self.pump()
+        if self.ended:
+            self._withdraw(task)
         return task
+
+    def _pack_plainly(self, task: Task, args: Any) -> bool:
+        """The short way for short tasks: exact ints, floats, strings, bools and Nones are marshalled."""
+        for arg in args:
+            if type(arg) not in PLAIN:
+                return False
+        number = task.function.number
+        if not number:
+            return False
+        data = marshal.dumps(args)
+        task.body = wire.TASK.pack(task.number, task.submitted, number, len(data), wire.PLAIN) + data
+        return True
+
+    def _withdraw(self, task: Task) -> None:
+        """The dispatcher ended while this task was on its way in."""
+        try:
+            self.inbox.remove(task)
+        except ValueError:
+            return  # the dispatcher found it and has settled it
+        raise self._refusal()
 
     def start(self) -> None:
         """Start the dispatcher."""
@@ -166,7 +182,7 @@ class Engine:
         Whoever holds the lock looks at the inbox again after releasing it, so a task left behind by a
         failed try is always found.
         """
-        while self.lock.acquire(blocking=False):
+        while not self.ended and self.lock.acquire(blocking=False):
             self.holder = threading.get_ident()
             try:
                 self.turn(time.monotonic())
@@ -189,7 +205,7 @@ class Engine:
         if len(self.queue) or self.returned:
             self._assign(now)
         waiting = len(self.queue) + len(self.returned)
-        self.eager = bool(self.idle) or not self.links
+        self.eager = bool(self.idle) or len(self.links) < self.most or self.options.concurrency > 1
         if waiting and len(self.links) < self.most:
             self.attention = True
 
@@ -197,9 +213,9 @@ class Engine:
         inbox, put, tally = self.inbox, self.queue.put, self.tally
         while inbox:
             task = inbox.popleft()
-            tally.submitted += 1
+            tally.submitted += task.items or 1
             options = task.options
-            if options.max_queue_age is not None or options.deadline is not None:
+            if options.ages:
                 limit = queue_limit(task.submitted_at, options.max_queue_age, options.deadline)
                 assert limit is not None
                 task.rejected_at = limit
@@ -234,16 +250,20 @@ class Engine:
 
     def _assign_slots(self, now: float) -> None:
         """Async workers: the emptiest first, up to their number of slots."""
-        open_links = [
-            link
-            for link in self.links.values()
-            if self._open(link) and len(link.inflight) < self.options.concurrency
-        ]
+        open_links = [link for link in self.links.values() if self.has_room(link)]
+        busy = sum(1 for link in self.links.values() if link.inflight)
         for link in sorted(open_links, key=lambda link: len(link.inflight)):
-            if not (len(self.queue) or self.returned):
+            if not self.waiting():
                 return
+            if not link.inflight and busy >= self.most:
+                continue
+            busy += not link.inflight
             if self._feed(link, now) and link in self.idle:
                 self.idle.remove(link)
+
+    def has_room(self, link: Link) -> bool:
+        """May an async worker begin one more task?"""
+        return self._open(link) and len(link.inflight) < self.options.concurrency
 
     def _open(self, link: Link) -> bool:
         return link.ready and not (link.draining or link.recalling or link.kill_at or link.gone_at)
@@ -272,7 +292,7 @@ class Engine:
         batch: list[Task] = []
         returned, queue, slots = self.returned, self.queue, self.options.concurrency
         held, load, keep = len(link.inflight), link.load, batch.append
-        while limit > 0 and (head := self._head(held)) is not None:
+        while limit > 0 and (head := self._head(held if slots == 1 else 0)) is not None:
             estimate = head.function.estimate
             if head.items and estimate is not None:
                 estimate *= head.items
@@ -313,8 +333,11 @@ class Engine:
                 return False
             task._state = RUNNING
             return True
-        if state is RUNNING:
-            return True  # it has been out before: recalled, or its worker died
+        if state is RUNNING:  # it has been out before: recalled, or its worker died
+            if task.rejected_at is None or now < task.rejected_at or task.crashes:
+                return True
+            self._expire(task, now)
+            return False
         if state is CANCELLED:
             self.tally.cancelled += 1
             Future.set_running_or_notify_cancel(task)
@@ -373,11 +396,20 @@ class Engine:
         """Cancel a future whose task has not been sent; True if this call did it."""
         if self.holder == threading.get_ident():
             return False  # a destructor inside our own turn: say no rather than deadlock
-        with self.lock:
+        with self.exclusive():
             if future._state is not PENDING:
                 return False
             future.mark_cancelled()
             return True
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Hold the lock, and then do what others have left in the inbox meanwhile: whoever fails to get
+        the lock relies on it."""
+        with self.lock:
+            yield
+        if self.inbox or self.rearm:
+            self.pump()
 
     def waiting(self) -> int:
         """How many tasks nobody holds."""
@@ -420,6 +452,8 @@ class Engine:
             return True
         finally:
             self.lock.release()
+            if self.inbox:
+                self.pump()
 
     def read(self, link: Link | None) -> None:
         """Collect one worker's answers in this thread, and give it more."""
@@ -480,8 +514,7 @@ class Engine:
         if link.out or link.reader.partial:
             wanted = (select.EPOLLOUT if link.out else 0) | (select.EPOLLIN if link.reader.partial else 0)
             self.epoll.modify(link.fd, wanted | select.EPOLLONESHOT)
-        if not link.armed and (link.inflight or not self._open(link)):
-            # One that is not open still has something to say: ready, recalled, gone
+        if not link.armed:  # an idle one, too: it may say that it is worn out
             self.epoll.modify(link.bell, READ)
             link.armed = True
 

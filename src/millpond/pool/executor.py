@@ -14,18 +14,18 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
 from datetime import timedelta
 from multiprocessing.context import BaseContext
-from typing import Any, ParamSpec, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack
 
 from millpond.errors import OptionError
 from millpond.events import Subscriber, logger
 from millpond.pool import context as contexts
-from millpond.pool.crew_control import CrewControl
 from millpond.pool.mapping import Mapping, with_progress
 from millpond.pool.options import (
     PoolKeywords,
     PoolOptions,
     TaskKeywords,
     TaskOptions,
+    check_bounds,
     from_environment,
     pool_options,
     task_options,
@@ -33,6 +33,9 @@ from millpond.pool.options import (
 from millpond.pool.statistics import Health, PoolStatistics
 from millpond.pool.threads import ThreadEngine
 from millpond.units import seconds
+
+if TYPE_CHECKING:
+    from millpond.pool.crew_control import CrewControl
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -48,8 +51,7 @@ class _Submitter(Executor):
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Schedule `fn(*args, **kwargs)` and return its Future."""
         if self._task.context:
-            call, carried, named = contexts.carry(self._task.context, fn, args, kwargs)
-            return self._engine.submit(call, carried, named, self._task)
+            return self._engine.submit(contexts.carry(self._task.context, fn), args, kwargs, self._task)
         return self._engine.submit(fn, args, kwargs, self._task)
 
     def map(
@@ -73,24 +75,11 @@ class _Submitter(Executor):
         plain = self._task.plain and not self._task.context and self._options.max_tasks_per_child is None
         if self._options.kind == "thread" or not plain:
             chunksize = 1
-        call = fn
-        if self._task.context:
-            call, items = self._carried(fn, items if starred else [(item,) for item in items])
-            starred = True
+        call = contexts.carry(self._task.context, fn) if self._task.context else fn
         mapping = Mapping(self._engine, call, items, starred, self._task)
         mapping.submit_all(chunksize)
         values = mapping.results(until)
         return with_progress(values, len(items)) if progress else values
-
-    def _carried(self, fn: Callable[..., Any], calls: list[Any]) -> tuple[Any, list[Any]]:
-        carried = [contexts.carry(self._task.context, fn, args, {}) for args in calls]
-        if self._task.context is True:
-            return _call_it, [(call, *args) for call, args, _ in carried]
-        return contexts.run_with, [args for _, args, _ in carried]
-
-
-def _call_it(call: Callable[..., T], *args: Any) -> T:
-    return call(*args)
 
 
 class PoolView(_Submitter):
@@ -181,11 +170,13 @@ class Pool(_Submitter):
 
     def resize(self, max_workers: int | None = None, min_workers: int | None = None) -> None:
         """Change the bounds of the pool; busy workers finish their task first."""
-        most = self._engine.most if max_workers is None else max_workers
-        fixed = min_workers is None and self._engine.least == self._engine.most
-        least = (most if fixed else min(self._engine.least, most)) if min_workers is None else min_workers
-        if not 0 <= least <= most or most < 1:
-            raise OptionError(f"cannot resize to min_workers={least}, max_workers={most}")
+        engine = self._engine
+        most = engine.most if max_workers is None else max_workers
+        check_bounds(0, most)
+        if min_workers is None:  # a pool of fixed size stays one
+            min_workers = most if engine.least == engine.most else min(engine.least, most)
+        least = min_workers
+        check_bounds(least, most)
         self._engine.resize(least, most)
 
     def shutdown(
@@ -217,7 +208,11 @@ class Pool(_Submitter):
 
 
 def _engine_for(options: PoolOptions) -> CrewControl | ThreadEngine:
-    return ThreadEngine(options) if options.kind == "thread" else CrewControl(options)
+    if options.kind == "thread":
+        return ThreadEngine(options)
+    from millpond.pool.crew_control import CrewControl  # needs Linux: threads must work without it
+
+    return CrewControl(options)
 
 
 def _report(

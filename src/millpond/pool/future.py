@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from concurrent.futures._base import CANCELLED, CANCELLED_AND_NOTIFIED, FINISHED, PENDING
+from concurrent.futures._base import CANCELLED, CANCELLED_AND_NOTIFIED, FINISHED, LOGGER, PENDING
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -91,8 +91,12 @@ class PoolFuture(Future[T]):
                 later.append(self)
 
     def run_callbacks(self) -> None:
-        """Run the callbacks that `settle` left for later."""
-        self._invoke_callbacks()  # type: ignore[attr-defined]
+        """Run the callbacks. One that raises, whatever it raises, disturbs neither the others nor us."""
+        for callback in self._done_callbacks:
+            try:
+                callback(self)
+            except BaseException:
+                LOGGER.exception("exception calling callback for %r", self)
 
     def mark_cancelled(self) -> None:
         """Pending to cancelled; the engine has made sure that nothing else happens to it."""
@@ -112,7 +116,7 @@ class PoolFuture(Future[T]):
         if self._watched:
             with self._condition:
                 self._condition.notify_all()
-            self._invoke_callbacks()  # type: ignore[attr-defined]
+            self.run_callbacks()
         return True
 
     def abandon(self, later: deque[PoolFuture[Any]]) -> None:

@@ -63,7 +63,7 @@ class Link:
             os.set_blocking(self.output, False)
         self.printed = b""
         self.reader = wire.FrameReader(self.sock)
-        self.frames = 0  # frames received so far
+        self.frames = self.answered = 0  # frames received so far; calls whose end has been heard of
         self.inflight: dict[int, Task] = {}
         self.load = 0.0
         self.sent = 0  # tasks given to this worker in its life, recalled ones not counted
@@ -222,6 +222,7 @@ class Link:
             os.eventfd_read(self.bell)
         except BlockingIOError:
             pass
+        before = len(answers)
         news: list[wire.Frame] = []
         while self.frames < self.page.words[layout.FRAMES] or self.reader.partial:
             try:
@@ -235,6 +236,7 @@ class Link:
                 else:
                     news.append(frame)
         self._take_ring(answers)
+        self.answered += sum(answer[0].items or 1 for answer in answers[before:])
         return news
 
     def _take_ring(self, answers: list[Answer]) -> None:

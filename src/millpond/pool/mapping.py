@@ -1,6 +1,6 @@
 """`map`: ordered results, eager start, and chunks sized by measurement.
 
-Items shorter than two milliseconds travel in chunks worth about ten. If a worker dies inside a chunk,
+Items shorter than two milliseconds travel in chunks worth about twenty. If a worker dies inside a chunk,
 the window of items it was in is known; those run again one by one, and the one that kills fails alone.
 Items of that chunk that were done but not yet reported run again, too. Tasks with a timeout, a deadline,
 retries or a task budget are never put in chunks.
@@ -17,9 +17,8 @@ from typing import Any, Protocol
 
 from millpond.pool.future import PoolFuture
 from millpond.pool.options import TaskOptions
-from millpond.pool.upkeep import ChunkBroken
-from millpond.pool.worker import WINDOW
-from millpond.rules.dispatch import SLOW_ITEM, chunk_size
+from millpond.pool.task import ChunkBroken
+from millpond.rules.dispatch import CHUNK_WINDOW, SLOW_ITEM, chunk_size
 
 PROBE_PATIENCE = 0.25  # how long map() waits to learn how long an item takes
 WORTH_CHUNKING = 64
@@ -153,7 +152,7 @@ class Mapping:
         the one that kills is the one that fails."""
         if begin < window:
             yield from self._chunk(self._submit_chunk(begin, window), begin, window, until)
-        after = min(window + WINDOW, end)
+        after = min(window + CHUNK_WINDOW, end)
         for future in [self._single(index) for index in range(window, after)]:
             yield [take_result(future, until)]
         if after < end:

@@ -71,6 +71,11 @@ class TaskOptions:
     context: Any = False
 
     @property
+    def ages(self) -> bool:
+        """Must it be rejected if it waits too long?"""
+        return self.max_queue_age is not None or self.deadline is not None
+
+    @property
     def plain(self) -> bool:
         """Nothing that must be watched task by task."""
         return self.timeout is None and self.deadline is None and not self.retries_on_crash
@@ -137,10 +142,13 @@ def pool_options(
     most = _worker_count(max_workers, kind)
     least = keywords.get("min_workers")
     least = most if least is None else _whole(least, "min_workers", 0)
-    if least > most:
-        raise OptionError(f"min_workers={least} is more than max_workers={most}")
+    check_bounds(least, most)
     if initializer is not None and not callable(initializer):
         raise TypeError("initializer must be a callable")
+    if not isinstance(initargs, (tuple, list)):
+        raise TypeError(f"initargs must be a tuple of arguments, not {initargs!r}")
+    if mp_context is not None and not isinstance(mp_context, BaseContext):
+        raise TypeError(f"mp_context must come from multiprocessing.get_context(), not {mp_context!r}")
     if mp_context is not None and keywords.get("preload"):
         raise OptionError("preload needs Millpond's own template process: leave mp_context out")
     return PoolOptions(
@@ -169,10 +177,10 @@ def _pool_part(keywords: Mapping[str, Any]) -> dict[str, Any]:
         "queue": keywords.get("queue", "priority"),
         "max_memory": None if memory is None else size_in_bytes(memory, name="max_memory"),
         "max_age": _duration(keywords, "max_age"),
-        "preload": (preload,) if isinstance(preload, str) else tuple(preload),
-        "capture_output": bool(keywords.get("capture_output", False)),
-        "views": bool(keywords.get("views", False)),
-        "name": keywords.get("name") or "pool",
+        "preload": _names(preload),
+        "capture_output": _boolean(keywords, "capture_output"),
+        "views": _boolean(keywords, "views"),
+        "name": _text(keywords.get("name") or "pool", "name"),
     }
 
 
@@ -216,7 +224,7 @@ def _worker_count(value: int | str | None, kind: str) -> int:
         sizings = {"cpu": cores, "cpu-1": max(1, cores - 1), "mixed": 2 * cores, "short": max(2, cores // 2)}
         if value in sizings:
             return sizings[value]
-        if not value.isdigit():
+        if not (value.isascii() and value.isdigit()):
             raise OptionError(f"max_workers={value!r}: give a number or one of {', '.join(sizings)}")
         value = int(value)
     number = _whole(value, "max_workers", -(10**9))
@@ -236,6 +244,14 @@ def _concurrency(value: int | None, kind: str) -> int:
     return number
 
 
+def check_bounds(least: Any, most: Any) -> None:
+    """Refuse bounds that no pool can have."""
+    _whole(least, "min_workers", 0)
+    _whole(most, "max_workers", 1)
+    if least > most:
+        raise OptionError(f"min_workers={least} is more than max_workers={most}")
+
+
 def _whole(value: Any, name: str, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be a whole number, not {value!r}")
@@ -252,6 +268,27 @@ def _duration(keywords: Mapping[str, Any], name: str) -> float | None:
     if number <= 0:
         raise OptionError(f"{name} must be above zero, not {value!r}")
     return number
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, (tuple, list, set, frozenset)):
+        raise TypeError(f"preload must list names of modules, not {value!r}")
+    return tuple(_text(name, "preload") for name in value)
+
+
+def _text(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be text, not {value!r}")
+    return value
+
+
+def _boolean(keywords: Mapping[str, Any], name: str) -> bool:
+    value = keywords.get(name, False)
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, not {value!r}")
+    return value
 
 
 def _choice(keywords: Mapping[str, Any], name: str, choices: Sequence[str], default: str) -> Any:

@@ -111,6 +111,8 @@ class TemplateStarter:
                 data, descriptors, _, _ = socket.recv_fds(self._control, 1 << 16, 4)
             except BlockingIOError:
                 return found
+            except ConnectionResetError:
+                continue  # says so once, before what it had still sent
             except OSError:
                 data, descriptors = b"", []
             if not data:

@@ -54,6 +54,7 @@ class PoolStatistics:
     timed_out: int
     expired: int
     cancelled: int
+    killed: int
     recycled: int
     wait: Durations
     run: Durations
@@ -77,6 +78,7 @@ class Tally:
     timed_out: int = 0
     expired: int = 0
     cancelled: int = 0
+    killed: int = 0
     recycled: int = 0
     done: int = 0
     errored: int = 0
@@ -85,10 +87,10 @@ class Tally:
     waits: list[int] = field(default_factory=lambda: [0] * layout.HISTOGRAM)
     runs: list[int] = field(default_factory=lambda: [0] * layout.HISTOGRAM)
 
-    def fold(self, page: Page) -> None:
-        """Add a worker's counts."""
+    def fold(self, page: Page, answered: int) -> None:
+        """Add a worker's counts; `answered` is how many answers have come from it."""
         words = page.words
-        self.done += words[layout.TASKS_DONE]
+        self.done += answered
         self.errored += words[layout.ERRORS]
         self.sum_wait += words[layout.SUM_WAIT]
         self.sum_run += words[layout.SUM_RUN]
@@ -136,6 +138,7 @@ class Tally:
             timed_out=self.timed_out,
             expired=self.expired,
             cancelled=self.cancelled,
+            killed=self.killed,
             recycled=self.recycled,
             wait=self.wait(),
             run=self.run(),

@@ -8,13 +8,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from millpond.pool.functions import Function, name_of
 from millpond.pool.future import Owner, PoolFuture
 from millpond.pool.options import TaskOptions
 
 if TYPE_CHECKING:
-    from millpond.pool.functions import Function
     from millpond.pool.link import Link
     from millpond.pool.payload import Packed
+
+
+class ChunkBroken(Exception):
+    """A chunk of a map lost its worker at one item."""
+
+    def __init__(self, index: int, error: BaseException) -> None:
+        super().__init__(index)
+        self.index = index
+        self.error = error
 
 
 class Task(PoolFuture[Any]):
@@ -27,6 +36,7 @@ class Task(PoolFuture[Any]):
     left = False  # has given back its place in a bounded queue
     link: Link | None = None
     region: int | None = None
+    function: Function = None  # type: ignore[assignment]
     packed: Packed | None = None  # only with large buffers or definitions
     rejected_at: float | None = None
 
@@ -38,12 +48,14 @@ class Task(PoolFuture[Any]):
 
     if TYPE_CHECKING:
         body: Any  # header and payload, ready to send; for threads: what to call
-        function: Function
 
     @property
     def name(self) -> str:
         """The function, for messages."""
-        return self.function.name
+        if self.function is not None:
+            return self.function.name
+        body = self.body  # a thread's task carries its call; it lets go of it when it is settled
+        return "a task" if body is None else name_of(body[0])
 
     @property
     def bulky(self) -> bool:

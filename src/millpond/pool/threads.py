@@ -16,13 +16,20 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures._base import CANCELLED, PENDING, RUNNING
+from functools import partial
 from typing import Any
 
 from millpond.errors import OptionError, PoolClosed, PoolDegraded
-from millpond.events import Events, PoolBecameDegraded, WorkerFailedToStart, WorkerStarted, WorkerStopped
+from millpond.events import (
+    Events,
+    PoolBecameDegraded,
+    PoolRecovered,
+    WorkerFailedToStart,
+    WorkerStarted,
+    WorkerStopped,
+)
 from millpond.pool import at_exit
 from millpond.pool.admission import expired_error, leave_queue, wait_for_room
-from millpond.pool.functions import name_of
 from millpond.pool.future import PoolFuture
 from millpond.pool.options import PoolOptions, TaskOptions
 from millpond.pool.queues import make_queue
@@ -31,7 +38,7 @@ from millpond.pool.statistics import Health, PoolStatistics, Tally, WorkerRow, h
 from millpond.pool.task import Task
 from millpond.rules.crew import Bounds, Crew, plan
 from millpond.rules.limits import queue_limit
-from millpond.rules.restart import Starts, after_failure, after_success, is_degraded
+from millpond.rules.restart import PATIENCE, Starts, after_failure, after_success, is_degraded
 
 
 class Seat:
@@ -39,12 +46,15 @@ class Seat:
 
     def __init__(self, identity: int) -> None:
         self.identity = identity
-        self.wake = threading.Semaphore(0)
+        self.wake = threading.Lock()  # held while there is nothing to wake up for
+        self.wake.acquire()
         self.state = "starting"
+        self.left_for = "shutdown"
         self.task: Task | None = None
         self.started = 0
         self.idle_since = self.born_at = time.monotonic()
         self.done = 0
+        self.failed = False  # how its last task ended
         self.native_id = 0
 
 
@@ -91,14 +101,15 @@ class ThreadEngine:
         if self.closing:
             raise PoolClosed("cannot schedule new futures after shutdown")
         if self.room is not None:
-            wait_for_room(self.room, self.options, lambda: self.closing, may_block=True)
+            may_block = threading.current_thread() not in self.threads
+            wait_for_room(self.room, self.options, lambda: self.closing, may_block=may_block)
         task = Task(next(self.numbers), self, options, time.monotonic_ns())
         task.body = (call, args, kwargs)
         self.inbox.append(task)
         self.guarded(self._accept)
         return task
 
-    def guarded(self, action: Callable[[], None]) -> None:
+    def guarded(self, action: Callable[[], object]) -> None:
         """Do something under the lock. A destructor that submits from inside leaves its task in the
         inbox, where the outer call finds it: nothing here can deadlock on itself."""
         if self.holder == threading.get_ident():
@@ -155,29 +166,42 @@ class ThreadEngine:
     # --- what the threads do -----------------------------------------------------------------------
     def next_task(self, seat: Seat) -> Task | None:
         """The next task for a thread, or None when it should end. Blocks while there is none."""
-        patience = None if self.least >= self.most else self.options.idle_timeout
         while True:
             task = self._take(seat)
             if task is not None or seat.state == "dead":
                 return task
-            seat.wake.acquire(timeout=patience)
+            if not seat.wake.acquire(timeout=-1 if self.least >= self.most else self.options.idle_timeout):
+                self._unrest(seat)
 
     def _take(self, seat: Seat) -> Task | None:
-        found: list[Task] = []
+        """Count the task that has ended, and take the next one, in one go."""
 
         def action() -> None:
-            if seat in self.idle:
-                self.idle.remove(seat)
+            ended, seat.task = seat.task, None
+            if ended is not None:
+                run = time.monotonic_ns() - seat.started
+                self.tally.add(seat.started - ended.submitted, run, failed=seat.failed)
+                seat.done += 1
             while len(self.queue) and len(self.seats) <= self.most:
                 task = self.queue.take()
                 if self.begin(task):
                     seat.task, seat.state, seat.started = task, "busy", time.monotonic_ns()
-                    found.append(task)
                     return
             self._rest_or_leave(seat)
 
         self.guarded(action)
-        return found[0] if found else None
+        return seat.task
+
+    def _unrest(self, seat: Seat) -> None:
+        """Nobody called for a while: leave the stack, unless a call came just now."""
+
+        def action() -> None:
+            if seat in self.idle:
+                self.idle.remove(seat)
+            else:
+                seat.wake.acquire(blocking=False)
+
+        self.guarded(action)
 
     def _rest_or_leave(self, seat: Seat) -> None:
         now = time.monotonic()
@@ -186,6 +210,7 @@ class ThreadEngine:
         tired = now - seat.idle_since >= self.options.idle_timeout and len(self.seats) > self.least
         if (self.closing and not len(self.queue)) or tired or len(self.seats) > self.most:
             seat.state = "dead"
+            seat.left_for = "shutdown" if self.closing else "idle" if tired else "resize"
             del self.seats[seat.identity]
         else:
             self.idle.append(seat)
@@ -201,23 +226,18 @@ class ThreadEngine:
         task._state = RUNNING
         if task.rejected_at is not None and time.monotonic() >= task.rejected_at:
             self.tally.expired += 1
-            self.spoiled.append((task, expired_error(name_of(task.body[0]), task, time.monotonic())))
+            self.spoiled.append((task, expired_error(task.name, task, time.monotonic())))
             return False
         return True
-
-    def count(self, seat: Seat, task: Task, *, failed: bool) -> None:
-        """Count a task that has run."""
-        run = time.monotonic_ns() - seat.started
-        with self.lock:
-            self.tally.add(seat.started - task.submitted, run, failed=failed)
-        seat.done += 1
-        seat.task = None
 
     def started(self, seat: Seat) -> None:
         """A thread has run its initializer."""
         with self.lock:
+            recovered = self.starts.failures >= PATIENCE
             self.starts = after_success()
         self.events.publish(WorkerStarted(seat.native_id))
+        if recovered:
+            self.events.publish(PoolRecovered())
 
     def failed_to_start(self, seat: Seat, error: BaseException) -> None:
         """A thread's initializer raised: after a few in a row, whoever waits is told why."""
@@ -245,7 +265,7 @@ class ThreadEngine:
         while len(self.queue):
             task = self.queue.take()
             if self.begin(task):
-                cause = f"{name_of(task.body[0])} cannot run: the pool cannot start threads"
+                cause = f"{task.name} cannot run: the pool cannot start threads"
                 self.spoiled.append((task, PoolDegraded(f"{cause}: {self.starts.cause}")))
 
     # --- queue age ----------------------------------------------------------------------------------
@@ -306,12 +326,11 @@ class ThreadEngine:
 
     def _row(self, seat: Seat) -> WorkerRow:
         task = seat.task
-        busy = task is not None
         return WorkerRow(
             pid=seat.native_id,
             state=seat.state,
-            task=name_of(task.body[0]) if task is not None else None,
-            running_for=(time.monotonic_ns() - seat.started) / 1e9 if busy else None,
+            task=None if task is None else task.name,
+            running_for=None if task is None else (time.monotonic_ns() - seat.started) / 1e9,
             rss=0,
             tasks_done=seat.done,
             age=time.monotonic() - seat.born_at,
@@ -329,6 +348,8 @@ class ThreadEngine:
     # --- steering -----------------------------------------------------------------------------------
     def kill(self, future: Future[Any]) -> bool:
         """Only a task that has not begun can be stopped."""
+        if not isinstance(future, Task) or future._owner is not self:
+            raise ValueError("this future belongs to another pool")
         if future.cancel():
             return True
         if future.done():
@@ -340,8 +361,7 @@ class ThreadEngine:
 
         def action() -> None:
             self.least, self.most = least, most
-            for seat in self.idle:
-                seat.wake.release()
+            self._call_all()
             self._grow()
 
         self.guarded(action)
@@ -351,15 +371,29 @@ class ThreadEngine:
         if self.owner_pid != os.getpid():
             return
         self.close_quietly(os.getpid())
-        if timeout is not None:
-            self._join(time.monotonic() + timeout)
-            cancel = True
         if cancel:
-            for task in self._take_all():
-                task.cancel()
-                self.begin(task)
-        if wait and timeout is None:
-            self._join(None)
+            self._cancel_waiting()
+        if timeout is None:
+            if wait:
+                self._join(None)
+        elif wait:
+            self._join_until(timeout)
+        else:
+            threading.Thread(target=self._join_until, args=(timeout,), daemon=True).start()
+
+    def _join_until(self, timeout: float) -> None:
+        """Wait that long; what has not begun by then never will. Running threads cannot be stopped."""
+        self._join(time.monotonic() + timeout)
+        self._cancel_waiting()
+
+    def _cancel_waiting(self) -> None:
+        for task in self._take_all():
+            task.cancel()
+            self.guarded(partial(self.begin, task))
+
+    def _call_all(self) -> None:
+        while self.idle:
+            self.idle.pop().wake.release()
 
     def _take_all(self) -> list[Task]:
         found: list[Task] = []
@@ -383,8 +417,7 @@ class ThreadEngine:
 
         def action() -> None:
             self.closing = True
-            for seat in self.idle:
-                seat.wake.release()
+            self._call_all()
 
         self.guarded(action)
         self.clock_bell.set()
@@ -412,25 +445,25 @@ def work(engine: ThreadEngine, seat: Seat) -> None:
         return
     engine.started(seat)
     while (task := engine.next_task(seat)) is not None:
-        run(engine, seat, task)
+        run(seat, task)
         del task
     engine.threads.discard(threading.current_thread())
-    engine.events.publish(WorkerStopped(seat.native_id, "shutdown" if engine.closing else "idle"))
+    engine.events.publish(WorkerStopped(seat.native_id, seat.left_for))
 
 
-def run(engine: ThreadEngine, seat: Seat, task: Task) -> None:
+def run(seat: Seat, task: Task) -> None:
     """Run one task and settle its future; nothing it raises may end the thread."""
     call, args, kwargs = task.body
     try:
         value = call(*args, **kwargs)
     except BaseException as error:
-        engine.count(seat, task, failed=True)
+        seat.failed = True
         del call, args, kwargs
         task.settle(None, error, None)
         del task
         error = None  # type: ignore[assignment]
     else:
-        engine.count(seat, task, failed=False)
+        seat.failed = False
         del call, args, kwargs
         task.settle(value, None, None)
 

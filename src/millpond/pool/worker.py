@@ -16,6 +16,9 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from functools import partial
+from inspect import iscoroutinefunction
 from itertools import starmap
 from multiprocessing.process import current_process
 from types import CoroutineType, ModuleType
@@ -28,8 +31,8 @@ from millpond.pool.outbox import Outbox
 from millpond.pool.page import Page
 from millpond.pool.remote import Unreadable
 from millpond.pool.system import own_memory
+from millpond.rules.dispatch import CHUNK_WINDOW
 
-WINDOW = 64  # items of a chunk between two marks in the page
 QUICK = 200_000  # ns: a function that last ran longer than this gets the ring emptied first
 
 
@@ -160,12 +163,14 @@ class Worker:
         which item raised.
         """
         words, apply = self.page.words, starmap if starred else map
+        if iscoroutinefunction(function):
+            function = partial(_call_and_run, function)
         values: list[Any] = []
         errors: dict[int, bytes] | None = None
         while (position := len(values)) < len(items):
             words[layout.ITEM] = position
             try:
-                values.extend(apply(function, items[position : position + WINDOW]))
+                values.extend(apply(function, items[position : position + CHUNK_WINDOW]))
             except BaseException as error:
                 errors = errors or {}
                 errors[len(values)] = self.outbox.pack_error(error)
@@ -222,7 +227,11 @@ class Worker:
                 os._exit(0)
             end = clock()
             outbox.answer(call[0], end - start, value, good, end)
-            items += len(value[0]) if call[3] & wire.CHUNK and good else 1
+            if call[3] & wire.CHUNK and good:
+                items += len(value[0])
+                errors += len(value[1] or ())
+            else:
+                items += 1
             value = None
             waits.append(start - call[1])
             runs.append(end - start)
@@ -289,6 +298,10 @@ def take_buffers(
 _runner: Any = None
 
 
+def _call_and_run(function: Callable[..., Any], *args: Any) -> Any:
+    return _run_coroutine(function(*args))
+
+
 def _run_coroutine(coroutine: CoroutineType[Any, Any, Any]) -> Any:
     """An async function in a plain worker runs on a loop that the worker keeps."""
     global _runner
@@ -296,7 +309,7 @@ def _run_coroutine(coroutine: CoroutineType[Any, Any, Any]) -> Any:
         import asyncio
 
         _runner = asyncio.Runner()
-    return _runner.run(coroutine)
+    return _runner.run(coroutine, context=copy_context())
 
 
 def leave(code: int) -> None:

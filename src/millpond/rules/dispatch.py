@@ -70,6 +70,7 @@ def victim(idle: int, waiting: int, loads: Iterable[Load]) -> int | None:
 
 # --- map ------------------------------------------------------------------------------------------
 CHUNK_SECONDS = 0.020
+CHUNK_WINDOW = 64  # items of a chunk between two marks in the page
 SLOW_ITEM = 0.002  # an item that runs this long needs no chunk
 
 

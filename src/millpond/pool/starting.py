@@ -1,0 +1,212 @@
+"""The part of a round that brings workers up: starting, failing to start, and saying so.
+
+When to start is decided in `rules/crew.py`, how long to wait after a failure in `rules/restart.py`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import select
+from collections.abc import Sequence
+from multiprocessing.process import current_process
+from typing import Any
+
+from millpond.errors import PoolDegraded
+from millpond.events import PoolBecameDegraded, WorkerFailedToStart
+from millpond.pool.engine import Engine
+from millpond.pool.link import Link
+from millpond.pool.payload import pack
+from millpond.pool.remote import describe
+from millpond.pool.round import Round
+from millpond.pool.start import Broken, ContextStarter, Report, Started, Starter, TemplateStarter
+from millpond.pool.task import Task
+from millpond.pool.worker import Setup
+from millpond.rules.crew import age_budget, memory_soft_limit
+from millpond.rules.restart import after_failure, is_degraded, may_start
+
+
+class Starting(Round):
+    """Starts workers and hears how that went."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self.starter: Starter | None = None
+        self.identities = itertools.count(1)
+
+    def _readable(self, link: Link) -> None:
+        raise NotImplementedError
+
+    def _printed(self, link: Link) -> None:
+        raise NotImplementedError
+
+    def _take_back_unbegun(self, link: Link) -> None:
+        raise NotImplementedError
+
+    def _start_some(self, count: int, ready: int) -> None:
+        engine = self.engine
+        if not count:
+            return
+        if not may_start(engine.starts, self.now):
+            self.by(engine.starts.next_try_at)
+            return
+        if engine.starts.failures:
+            count = 1  # one probe at a time while starts fail
+            if any(not link.ready and link.killed_for is None for link in engine.links.values()):
+                return
+        for _ in range(count):
+            self._start_one()
+
+    def _start_one(self) -> None:
+        engine, options = self.engine, self.options
+        try:
+            if self.starter is None:
+                self._open_starter()
+            assert self.starter is not None
+            link = Link(
+                next(self.identities),
+                options.name,
+                capture=options.capture_output,
+                concurrency=options.concurrency,
+            )
+        except OSError as error:
+            self._failed_to_start(f"{type(error).__name__}: {error}")
+            return
+        engine.links[link.identity] = link
+        for descriptor in (link.fd, link.bell):
+            engine.epoll.register(descriptor, select.EPOLLONESHOT)
+            self.by_fd[descriptor] = lambda: self._readable(link)
+        if link.output is not None:
+            engine.epoll.register(link.output, select.EPOLLIN)
+            self.by_fd[link.output] = lambda: self._printed(link)
+        try:
+            self._introduce(link)
+        except Exception as error:  # the initializer cannot be pickled
+            link.failure = pickle.dumps(error, 5)
+            link.gone_at, link.exitcode = self.now, 1
+            self.by(self.now)
+            return
+        self.starter.start(link.identity, link.ends(), warm=engine.functions.by_value_used)
+        link.close_ends()
+        engine.arm(link)
+        for report in self.starter.reports():
+            self._report(report)
+
+    def _open_starter(self) -> None:
+        options = self.options
+        if options.mp_context is None:
+            self.starter = TemplateStarter(options.preload)
+        else:
+            self.starter = ContextStarter(options.mp_context)
+        for descriptor in self.starter.descriptors():
+            self.engine.epoll.register(descriptor, select.EPOLLIN)
+            self.by_fd[descriptor] = self._reports
+
+    def _introduce(self, link: Link) -> None:
+        options = self.options
+        initializer: bytes | None = None
+        definitions: Sequence[Any] = ()
+        if options.initializer is not None:
+            packed = pack((options.initializer, options.initargs), by_value=options.mp_context is None)
+            initializer, definitions = packed.data, self.engine.functions.prepare(packed.definitions)
+            if packed.buffers:
+                initializer = pickle.dumps((options.initializer, options.initargs), 5)
+        setup = Setup(
+            kind=options.kind,
+            concurrency=options.concurrency,
+            initializer=initializer,
+            views=options.views,
+            memory_soft_limit=memory_soft_limit(options.max_memory),
+            max_age=age_budget(options.max_age, link.identity),
+            authkey=bytes(current_process().authkey),
+        )
+        link.introduce(definitions, pickle.dumps(setup, 5))
+
+    def _failed_to_start(self, cause: str) -> None:
+        engine = self.engine
+        engine.starts = after_failure(engine.starts, cause, self.now)
+        delay = engine.starts.next_try_at - self.now
+        engine.news.append(WorkerFailedToStart(cause, engine.starts.failures, delay))
+        self.by(engine.starts.next_try_at)
+        ready = sum(1 for link in engine.links.values() if link.ready and link.killed_for is None)
+        if is_degraded(engine.starts, ready):
+            if not engine.degraded:
+                engine.degraded = True
+                engine.news.append(PoolBecameDegraded(cause))
+            self.fail_waiting()
+
+    def fail_waiting(self) -> None:
+        """No worker and no prospect of one: whoever waits is told why, instead of waiting for ever."""
+        engine = self.engine
+        engine.turn(self.now)
+        cause = engine.starts.cause
+        for task in self.take_waiting():
+            error = PoolDegraded(f"{task.name} cannot run: the pool cannot start workers: {cause}")
+            engine.settle_soon(task, error)
+
+    def take_waiting(self) -> list[Task]:
+        """Empty the queue of everything that is not cancelled."""
+        engine = self.engine
+        found = []
+        while engine.waiting():
+            task = engine.take_next()
+            if engine.begin(task, self.now):
+                found.append(task)
+        return found
+
+    def _reports(self) -> None:
+        if self.starter is not None:
+            for report in self.starter.reports():
+                self._report(report)
+
+    def _report(self, report: Report) -> None:
+        engine = self.engine
+        if isinstance(report, Broken):
+            self._lose_starter(report.cause)
+            return
+        link = engine.links.get(report.identity)
+        if isinstance(report, Started):
+            assert link is not None
+            link.pid, link.pidfd = report.pid, report.pidfd
+            engine.epoll.register(report.pidfd, select.EPOLLIN)
+            self.by_fd[report.pidfd] = lambda: self._gone(link)
+        elif link is not None:
+            link.exitcode = report.exitcode
+            if link.gone_at is None:
+                self._gone(link)
+
+    def _gone(self, link: Link) -> None:
+        if link.gone_at is None:
+            link.gone_at = self.now
+            if link in self.engine.idle:
+                self.engine.idle.remove(link)
+            self._take_back_unbegun(link)
+            if link.pidfd is not None:
+                self.engine.epoll.unregister(link.pidfd)
+        self._reports()
+
+    def _lose_starter(self, cause: str) -> None:
+        """The template is gone, and with it, by their own wish, all its workers: nobody is to blame."""
+        starter, self.starter = self.starter, None
+        if starter is None:
+            return
+        for descriptor in starter.descriptors():
+            self.by_fd.pop(descriptor, None)
+            self.engine.epoll.unregister(descriptor)
+        starter.close()
+        for link in list(self.engine.links.values()):
+            link.kill()
+            link.lost = True
+            if link.pidfd is None:
+                link.gone_at, link.exitcode = self.now, 1
+        self._failed_to_start(cause)
+
+    def _cause_of_failure(self, link: Link) -> str:
+        if link.failure is not None:
+            try:
+                error = pickle.loads(link.failure)
+                return f"the initializer raised\n{describe(error)}"
+            except Exception as trouble:
+                return f"the initializer raised an error that cannot be unpickled here ({trouble})"
+        death = link.death(ran_for=None, suspects=0, out_of_memory=False)
+        return f"{death.sentence()} before it was ready {death.stack}"
