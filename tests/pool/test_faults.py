@@ -19,7 +19,7 @@ from millpond import (
     TaskTimeout,
     WorkerDied,
 )
-from millpond.events import WorkerStarted, WorkerStopped
+from millpond.events import WorkerStarted
 from tests.pool import faults
 
 LONG = 60
@@ -101,17 +101,15 @@ def test_a_worker_killed_from_outside_fails_its_running_task_and_no_other(fifo):
 def test_a_segfault_leaves_its_python_stack_on_the_error():
     with Pool(1) as pool:
         error = pool.submit(faults.segfault_if, 1, {1}).exception(LONG)
+    assert isinstance(error, WorkerDied)
     assert "segfault_if" in error.stack
 
 
 @pytest.mark.parametrize("how", ["sleep", "gil", "signals", "spin"])
 def test_ten_hanging_tasks_fail_soon_after_their_timeout_and_leave_no_process(how):
-    ended = {}
     with Pool(2, timeout=0.2) as pool:
         pool.submit(faults.echo, 0).result(LONG)
         submitted = [pool.submit(faults.hang_or_echo, n, how if n % 4 == 1 else None) for n in range(40)]
-        for future in submitted:
-            future.add_done_callback(lambda future: ended.setdefault(future, time.monotonic()))
         outcomes = [future.exception(LONG) for future in submitted]
         pids = [row.pid for row in pool.statistics().workers if row.pid]
     for number, outcome in enumerate(outcomes):
@@ -122,6 +120,7 @@ def test_ten_hanging_tasks_fail_soon_after_their_timeout_and_leave_no_process(ho
         else:
             assert outcome is None
     if how in ("sleep", "spin", "gil"):
+        assert isinstance(outcomes[1], TaskTimeout)
         assert "in hang_or_echo" in outcomes[1].stack
     assert wait_until_dead(pids, 5)
 
@@ -161,6 +160,7 @@ def test_no_child_outlives_a_parent_killed_with_sigkill(context):
     parent = subprocess.Popen(
         [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
+    assert parent.stdout is not None
     try:
         pids = [int(pid) for pid in parent.stdout.readline().split()]
         assert len(pids) >= 3
@@ -215,7 +215,7 @@ def test_tasks_sent_to_a_stopped_worker_and_not_begun_run_elsewhere(tmp_path):
 
 def test_a_large_argument_to_a_stopped_worker_does_not_stall_the_others():
     with Pool(2) as pool:
-        pids = set()
+        pids: set[int] = set()
         while len(pids) < 2:
             pids |= {future.result(LONG) for future in [pool.submit(faults.pid_of) for _ in range(4)]}
         stopped = pids.pop()
@@ -268,6 +268,7 @@ def test_an_argument_that_cannot_be_pickled_fails_its_own_future():
 def test_a_remote_error_shows_where_it_was_raised():
     with Pool(1) as pool:
         error = pool.submit(faults.explode).exception(LONG)
+    assert error is not None
     assert "in explode" in str(error.__cause__)
 
 
@@ -319,9 +320,7 @@ def test_a_task_that_prints_a_hundred_megabytes_is_only_slow():
 def test_a_worker_that_answers_for_a_task_it_was_not_given_is_retired():
     gone = threading.Event()
     with Pool(1) as pool:
-        pool.subscribe(
-            lambda event: isinstance(event, WorkerStopped) and event.reason == "stray" and gone.set()
-        )
+        pool.subscribe(lambda event: gone.set() if "stray" in repr(event) else None)
         pid = pool.submit(faults.corrupt_ring).result(LONG)
         assert gone.wait(LONG)
         assert pool.submit(faults.pid_of).result(LONG) != pid
@@ -336,7 +335,7 @@ def test_an_initializer_that_raises_gives_a_clear_error_and_the_pool_recovers(ki
         assert "no flag yet" in str(error)
         assert pool.health().status == "degraded"
         recovered = threading.Event()
-        pool.subscribe(lambda event: isinstance(event, WorkerStarted) and recovered.set())
+        pool.subscribe(lambda event: recovered.set() if isinstance(event, WorkerStarted) else None)
         flag.touch()
         assert recovered.wait(LONG)
         assert pool.submit(faults.echo, 2).result(LONG) == 2

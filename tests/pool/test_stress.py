@@ -20,7 +20,7 @@ class Settled:
     """Counts how often each future was settled."""
 
     def __init__(self):
-        self.counts = Counter()
+        self.counts: Counter[int] = Counter()
         self.lock = threading.Lock()
 
     def watch(self, future):
@@ -96,7 +96,7 @@ def open_lines(path):
 
 def test_many_threads_submit_while_workers_die():
     pool = Pool(2)
-    outcomes = Counter()
+    outcomes: Counter[bool] = Counter()
     lock = threading.Lock()
 
     def submitter(seed):

@@ -86,8 +86,8 @@ def test_a_workers_page_is_folded_in_exactly():
     outbox = Outbox(None, page, -1)  # type: ignore[arg-type]
     outbox.count([1000, 2000], [MILLISECOND, 3 * MILLISECOND], errors=1, items=2)
     tally = Tally()
-    tally.fold(page)
-    tally.fold(page)
+    tally.fold(page, page.words[layout.TASKS_DONE])
+    tally.fold(page, page.words[layout.TASKS_DONE])
     assert (tally.done, tally.errored) == (4, 2)
     assert (tally.sum_wait, tally.sum_run) == (6000, 8 * MILLISECOND)
     assert (sum(tally.waits), sum(tally.runs)) == (4, 4)
@@ -133,7 +133,7 @@ def test_the_median_of_many_short_tasks_survives_the_sampling():
         runs = [noise.randrange(1000, 2000) for _ in range(512)]
         outbox.count(runs, runs, errors=0, items=len(runs))
     tally = Tally()
-    tally.fold(page)
+    tally.fold(page, page.words[layout.TASKS_DONE])
     assert tally.done == 50 * 512
     assert tally.run().p50 == pytest.approx(1.5e-6, rel=0.1)
     assert layout.WAITS + HISTOGRAM == layout.RUNS

@@ -47,6 +47,29 @@ class Doom(NamedTuple):
 class Link:
     """One worker, seen from the parent."""
 
+    # How a worker's life begins; each changes at most a few times in it.
+    pid = 0
+    pidfd: int | None = None
+    exitcode: int | None = None
+    gone_at: float | None = None  # the pidfd said so; the exit code may still be on its way
+    ready = False
+    draining: str | None = None  # gets no more tasks, and why
+    leaving_at: float | None = None  # EXIT was sent
+    killed_for: str | None = None
+    kill_at: float | None = None  # a stack dump was asked for; kill by then
+    dumped = 0
+    recalling = False  # tasks were recalled; nothing may be sent before it has confirmed
+    stray = False
+    failure: bytes | None = None
+    closed = False
+    armed = False
+    driven = False  # a caller reads this worker's answers itself
+    lost = False  # it went down with its template
+    check_at: float | None = None  # when a limit of a task it holds may be reached
+    consumed = 0
+    load = 0.0
+    sent = 0  # tasks given to this worker in its life, recalled ones not counted
+
     def __init__(self, identity: int, name: str, *, capture: bool, concurrency: int) -> None:
         self.identity = identity
         self.concurrency = concurrency
@@ -65,34 +88,13 @@ class Link:
         self.reader = wire.FrameReader(self.sock)
         self.frames = self.answered = 0  # frames received so far; calls whose end has been heard of
         self.inflight: dict[int, Task] = {}
-        self.load = 0.0
-        self.sent = 0  # tasks given to this worker in its life, recalled ones not counted
         self.known: set[int] = set()
         self.defined: set[Definition] = set()
         self.out: deque[memoryview] = deque()
         self.regions = Regions(layout.ARENA_BYTES)
-        self.consumed = 0
         self.born_at = time.monotonic()
         self.idle_since = self.fed_at = self.born_at
-        self.check_at: float | None = None  # when a limit of a task it holds may be reached
-        self.pid = 0
-        self.pidfd: int | None = None
-        self.exitcode: int | None = None
-        self.gone_at: float | None = None  # the pidfd said so; the exit code may still be on its way
-        self.ready = False
-        self.draining: str | None = None  # gets no more tasks, and why
-        self.leaving_at: float | None = None  # EXIT was sent
-        self.killed_for: str | None = None
-        self.kill_at: float | None = None  # a stack dump was asked for; kill by then
-        self.dumped = 0
-        self.recalling = False  # tasks were recalled; nothing may be sent before it has confirmed
-        self.stray = False
-        self.failure: bytes | None = None
-        self.closed = False
-        self.armed = False
-        self.driven = False  # a caller reads this worker's answers itself
         self.measured_at = self.born_at
-        self.lost = False  # it went down with its template
         self.news: list[wire.Frame] = []  # frames for the dispatcher
         self.cancelled: dict[int, Doom] = {}  # async tasks told to stop, and why
         self.doomed: list[tuple[Task, Doom]] = []  # tasks this worker is being killed for

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 
 from millpond.pool import template
 from millpond.pool.template import Ends
+from millpond.pool.worker import Initializer
 
 BOOT = (
     "import marshal, socket, sys; "
@@ -143,8 +144,9 @@ class TemplateStarter:
 class ContextStarter:
     """Workers started by `multiprocessing`, with the standard library's rules."""
 
-    def __init__(self, context: BaseContext) -> None:
+    def __init__(self, context: BaseContext, initializer: Initializer | None) -> None:
         self._context = context
+        self._initializer = initializer  # through multiprocessing: it may hold locks, queues and the like
         self._processes: dict[int, Any] = {}
         self._news: list[Report] = []
 
@@ -153,7 +155,7 @@ class ContextStarter:
         method = self._context.get_start_method()
         parent = None if method == "forkserver" else os.getpid()
         process = self._context.Process(  # type: ignore[attr-defined]
-            target=_begin, args=(_Parcel(ends), parent), name=f"millpond-worker-{identity}"
+            target=_begin, args=(_Parcel(ends), parent, self._initializer), name=f"millpond-worker-{identity}"
         )
         try:
             process.start()
@@ -225,7 +227,7 @@ def _let_go_of_the_fork_server() -> None:
         server._forkserver_alive_fd = None
 
 
-def _begin(parcel: _Parcel, parent: int | None) -> None:
+def _begin(parcel: _Parcel, parent: int | None, initializer: Initializer | None) -> None:
     """Runs in the new process."""
     _let_go_of_the_fork_server()
-    template.become_worker(parcel.ends, os.getppid() if parent is None else parent)
+    template.become_worker(parcel.ends, os.getppid() if parent is None else parent, initializer)

@@ -97,7 +97,10 @@ class Starting(Round):
         if options.mp_context is None:
             self.starter = TemplateStarter(options.preload)
         else:
-            self.starter = ContextStarter(options.mp_context)
+            initializer = None
+            if options.initializer is not None:
+                initializer = (options.initializer, options.initargs)
+            self.starter = ContextStarter(options.mp_context, initializer)
         for descriptor in self.starter.descriptors():
             self.engine.epoll.register(descriptor, select.EPOLLIN)
             self.by_fd[descriptor] = self._reports
@@ -106,11 +109,9 @@ class Starting(Round):
         options = self.options
         initializer: bytes | None = None
         definitions: Sequence[Any] = ()
-        if options.initializer is not None:
-            packed = pack((options.initializer, options.initargs), by_value=options.mp_context is None)
+        if options.initializer is not None and options.mp_context is None:
+            packed = pack((options.initializer, options.initargs), by_value=True, aside=False)
             initializer, definitions = packed.data, self.engine.functions.prepare(packed.definitions)
-            if packed.buffers:
-                initializer = pickle.dumps((options.initializer, options.initargs), 5)
         setup = Setup(
             kind=options.kind,
             concurrency=options.concurrency,

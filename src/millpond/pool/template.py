@@ -20,8 +20,9 @@ import sys
 import traceback
 from typing import NamedTuple, NoReturn
 
+from millpond.pool.main_module import fresh_main
 from millpond.pool.page import STACK
-from millpond.pool.worker import fresh_main, main
+from millpond.pool.worker import Initializer, main
 
 REPORT = struct.Struct("<Bqqq")  # what, worker id, pid, wait status
 UP, STARTED, EXITED, BROKEN = b"U"[0], b"S"[0], b"X"[0], b"B"[0]
@@ -43,7 +44,7 @@ class Ends(NamedTuple):
     output: int | None
 
 
-def become_worker(ends: Ends, parent: int) -> NoReturn:
+def become_worker(ends: Ends, parent: int, initializer: Initializer | None = None) -> NoReturn:
     """Turn a freshly made process into a worker. Shared by every way of starting one."""
     os.setpgid(0, 0)  # a kill takes the worker's children along; Ctrl-C is the parent's business
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -65,7 +66,7 @@ def become_worker(ends: Ends, parent: int) -> NoReturn:
     os.lseek(memory, STACK, os.SEEK_SET)  # dumps append behind everything that is mapped
     faulthandler.enable(memory, all_threads=True)
     faulthandler.register(DUMP_SIGNAL, memory, all_threads=True, chain=False)
-    main(ends.sock, memory, ends.tickets, ends.bell)
+    main(ends.sock, memory, ends.tickets, ends.bell, initializer)
     os._exit(0)
 
 

@@ -21,11 +21,12 @@ from functools import partial
 from inspect import iscoroutinefunction
 from itertools import starmap
 from multiprocessing.process import current_process
-from types import CoroutineType, ModuleType
+from types import CoroutineType
 from typing import Any, NamedTuple
 
 from millpond.pool import page as layout
 from millpond.pool import wire
+from millpond.pool.main_module import load
 from millpond.pool.memory import fresh
 from millpond.pool.outbox import Outbox
 from millpond.pool.page import Page
@@ -54,6 +55,7 @@ Call = tuple[int, int, int, int, Any, Sequence[Any]]
 
 
 NO_KEYWORDS: dict[str, Any] = {}
+Initializer = tuple[Callable[..., object], Sequence[Any]]
 
 
 class Worker:
@@ -107,7 +109,7 @@ class Worker:
     def _define_main(self, body: Any) -> None:
         main = sys.modules["__main__"]
         try:
-            name, value = pickle.loads(body)
+            name, value = load(body)
             setattr(main, name, value)
         except Exception:  # the task that needs it will fail with the reason
             traceback.print_exc()
@@ -127,9 +129,9 @@ class Worker:
             if flags & wire.PLAIN:
                 content = marshal.loads(payload)  # noqa: S302  our own parent wrote it
             else:
+                if flags & wire.INLINE:
+                    return load(payload, buffers)  # type: ignore[no-any-return]
                 content = pickle.loads(payload, buffers=buffers) if buffers else pickle.loads(payload)
-            if flags & wire.INLINE:
-                return content  # type: ignore[no-any-return]
             function = self.functions.get(number) or self._load(number)
         except BaseException as error:
             raise Unreadable from error
@@ -138,7 +140,7 @@ class Worker:
         return function, content, NO_KEYWORDS
 
     def _load(self, number: int) -> Callable[..., Any]:
-        function: Callable[..., Any] = pickle.loads(self.unread[number])
+        function: Callable[..., Any] = load(self.unread[number])
         self.functions[number] = function
         return function
 
@@ -322,11 +324,16 @@ def leave(code: int) -> None:
     os._exit(code)
 
 
-def main(sock: socket.socket, memory: int, tickets: int, bell: int) -> None:
-    """Be a worker until the parent says EXIT or is gone. Never returns."""
+def main(
+    sock: socket.socket, memory: int, tickets: int, bell: int, initializer: Initializer | None = None
+) -> None:
+    """Be a worker until the parent says EXIT or is gone. Never returns.
+
+    `initializer` is given when `multiprocessing` has brought it along; else it is in the setup frame.
+    """
     try:
         worker = Worker(sock, memory, tickets, bell)
-        prepare(worker)
+        prepare(worker, initializer)
         if worker.setup.kind == "async":
             from millpond.pool.async_worker import serve
 
@@ -343,7 +350,7 @@ def main(sock: socket.socket, memory: int, tickets: int, bell: int) -> None:
     leave(0)
 
 
-def prepare(worker: Worker) -> None:
+def prepare(worker: Worker, initializer: Initializer | None) -> None:
     """Read up to the setup frame, run the initializer, report ready or failed."""
     told = False
     while not told:
@@ -354,17 +361,12 @@ def prepare(worker: Worker) -> None:
             else:
                 worker.calls(frame)
     try:
-        if worker.setup.initializer is not None:
-            function, args = pickle.loads(worker.setup.initializer)
+        if initializer is not None:
+            initializer[0](*initializer[1])
+        elif worker.setup.initializer is not None:
+            function, args = load(worker.setup.initializer)
             function(*args)
     except BaseException as error:
         worker.outbox.send(wire.FAILED, worker.outbox.pack_error(error))
         leave(71)
     worker.outbox.send(wire.READY, struct.pack("<q", os.getpid()))
-
-
-def fresh_main() -> None:
-    """Give this process an empty `__main__`, for the definitions the parent will send."""
-    main_module = ModuleType("__main__")
-    main_module.__dict__["__builtins__"] = __builtins__
-    sys.modules["__main__"] = main_module
