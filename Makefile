@@ -54,8 +54,10 @@ check: setup
 
 test: check pytest
 
+# Two at a time; what takes stock of this process and its files runs alone.
 pytest: setup
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --ignore tests/proof $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/proof $(PYTEST_ARGS)
 
 # A version manager's shim may exist for a version that is not active: only running it tells.
 test-all: test

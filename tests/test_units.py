@@ -61,7 +61,7 @@ SIZES = {
 }
 
 NEITHER = [
-    None, True, False, b"5m", [5], {}, object(), "", " ", "-1", "x", "5 5", "1,5s", "1e3", "nan", "inf", "٣",
+    None, True, False, b"5m", [5], {}, type, "", " ", "-1", "x", "5 5", "1,5s", "1e3", "nan", "inf", "٣",
 ]  # fmt: skip
 NOT_DURATIONS = [
     *NEITHER, -1, -0.001, float("nan"), float("inf"), float("-inf"), 10**400, timedelta(seconds=-1), 1j,

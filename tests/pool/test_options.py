@@ -51,7 +51,7 @@ GOOD: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("kind", ["process", "async"])
-@pytest.mark.parametrize("options", GOOD, ids=str)
+@pytest.mark.parametrize("options", GOOD, ids=lambda options: " ".join(options))
 def test_a_process_pool_takes_every_option_and_works(
     kind: str, options: dict[str, Any], new_pool: Callable[..., Pool]
 ) -> None:
@@ -60,7 +60,7 @@ def test_a_process_pool_takes_every_option_and_works(
 
 
 @pytest.mark.parametrize(
-    "options", [o for o in GOOD if not o.keys() & {*REFUSED["thread"], "context"}], ids=str
+    "options", [o for o in GOOD if not o.keys() & {*REFUSED["thread"], "context"}], ids=" ".join
 )
 def test_a_thread_pool_takes_every_option_that_threads_can_honour(
     options: dict[str, Any], new_pool: Callable[..., Pool]

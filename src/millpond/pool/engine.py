@@ -66,6 +66,10 @@ class Engine:
         self.rearm: deque[Link] = deque()
         self.functions = Functions(by_value=options.mp_context is None)
         self.numbers = itertools.count(1)
+        # No slots to share, no budget to keep, no memory to watch: a task needs no further thought
+        self.simple = (
+            options.concurrency == 1 and options.max_tasks_per_child is None and options.max_memory is None
+        )
         self.later: deque[PoolFuture[Any]] = deque()  # callbacks for the dispatcher to run
         self.news: deque[Event] = deque()
         self.events = Events()
@@ -200,7 +204,7 @@ class Engine:
             link = self.rearm.popleft()
             link.driven = False
             self.arm(link)
-        if self.inbox:
+        if self.inbox and not self._hand_over(now):
             self._accept()
         if len(self.queue) or self.returned:
             self._assign(now)
@@ -208,6 +212,25 @@ class Engine:
         self.eager = bool(self.idle) or len(self.links) < self.most or self.options.concurrency > 1
         if waiting and len(self.links) < self.most:
             self.attention = True
+
+    def _hand_over(self, now: float) -> bool:
+        """The short way, for a pool that waits for work: one plain task, straight to an idle worker."""
+        task = self.inbox[0]
+        if len(self.inbox) > 1 or not self.idle or self.waiting() or not self.simple or task.packed:
+            return False
+        link = self.idle[-1]
+        unknown = not task.function.number or task.function.number not in link.known
+        if unknown or len(self.links) > self.most or not task.options.plain or task.options.ages:
+            return False
+        self.inbox.popleft()
+        self.tally.submitted += task.items or 1
+        if self.begin(task, now):
+            self.idle.pop()
+            link.send_one(task)
+            link.fed_at = self.fed_at = now
+            self.wake_by(now + LOOK)
+            self.arm(link)
+        return not self.inbox
 
     def _accept(self) -> None:
         inbox, put, tally = self.inbox, self.queue.put, self.tally

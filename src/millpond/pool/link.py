@@ -147,6 +147,16 @@ class Link:
         self._flush_bodies(bodies)
         self.push()
 
+    def send_one(self, task: Task) -> None:
+        """Give one plain task to an idle worker that knows its function."""
+        task.link = self
+        self.inflight[task.number] = task
+        task.estimate = self.load = task.function.estimate or 0.0
+        self.sent += 1
+        os.eventfd_write(self.tickets, 1)
+        self.out.append(memoryview(wire.FRAME.pack(wire.TASKS, len(task.body), 0) + task.body))
+        self.push()
+
     def _flush_bodies(self, bodies: list[bytes]) -> None:
         if bodies:
             data = b"".join(bodies)

@@ -28,7 +28,7 @@ from millpond.pool.system import oom_kills
 from millpond.pool.task import ChunkBroken, Task
 from millpond.rules.blame import may_retry, toll
 from millpond.rules.crew import Bounds, Crew, plan
-from millpond.rules.dispatch import Load, victim
+from millpond.rules.dispatch import Load, in_the_way_for, victim
 from millpond.rules.restart import after_success
 
 STACK_WAIT = 0.05  # how long a worker about to be killed may take to dump its stack
@@ -295,10 +295,13 @@ class Upkeep(Starting, Stopping):
     def _share(self) -> None:
         """Free hands take what others hold and have not begun."""
         engine = self.engine
+        loads = [load for link in engine.links.values() if (load := self._load(link)).unbegun]
         free = len(engine.idle)
         if self.options.concurrency > 1:
-            free = sum(1 for link in engine.links.values() if engine.has_room(link))
-        loads = [load for link in engine.links.values() if (load := self._load(link)).unbegun]
+            stuck = {load.worker for load in loads}
+            free = sum(
+                1 for link in engine.links.values() if link.identity not in stuck and engine.has_room(link)
+            )
         if not free or not loads:
             return
         chosen = victim(free, engine.waiting(), loads)
@@ -313,5 +316,7 @@ class Upkeep(Starting, Stopping):
             return Load(link.identity, 0, 0.0, 0.0)
         running = link.running()
         unbegun = len(link.inflight) - len(running)
-        since = max([link.fed_at, *running.values()])
-        return Load(link.identity, unbegun, unbegun * link.load / len(link.inflight), self.now - since)
+        quiet = self.now - max([link.fed_at, *running.values()])
+        seconds = unbegun * link.load / len(link.inflight) if running else 0.0
+        held_up = in_the_way_for(len(running), link.concurrency, quiet)
+        return Load(link.identity, unbegun, seconds, held_up)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 LOOKAHEAD = 0.005  # seconds of work a worker may hold: below that it starves while the dispatcher sleeps
 WINDOW = 512  # tasks a worker may hold, however short
 SHARE_FROM = 0.001  # seconds of unbegun work that are worth moving to an idle worker
+UNHURRIED = 0.25
 STALLED = 0.010  # a task that runs this long is in the way of what was sent behind it
 
 
@@ -52,6 +53,15 @@ class Load(NamedTuple):
     unbegun: int
     unbegun_seconds: float
     running_for: float
+
+
+def in_the_way_for(running: int, slots: int, quiet: float) -> float:
+    """How long a worker has held up what it has not begun, `quiet` seconds after anything moved in it.
+
+    One that runs nothing, or several at once, may merely be waiting for a processor: it has a while.
+    Recalling from it sooner would only move the tasks to another that waits for the same processor.
+    """
+    return quiet if running and slots == 1 else max(0.0, quiet - UNHURRIED)
 
 
 def victim(idle: int, waiting: int, loads: Iterable[Load]) -> int | None:
