@@ -60,7 +60,7 @@ SIZES = {
     "1.0009kB": 1000,
 }
 
-NEITHER = [
+NEITHER: list[object] = [
     None, True, False, b"5m", [5], {}, type, "", " ", "-1", "x", "5 5", "1,5s", "1e3", "nan", "inf", "٣",
 ]  # fmt: skip
 NOT_DURATIONS = [

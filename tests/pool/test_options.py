@@ -51,7 +51,7 @@ GOOD: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("kind", ["process", "async"])
-@pytest.mark.parametrize("options", GOOD, ids=lambda options: " ".join(options))
+@pytest.mark.parametrize("options", GOOD, ids=" ".join)
 def test_a_process_pool_takes_every_option_and_works(
     kind: str, options: dict[str, Any], new_pool: Callable[..., Pool]
 ) -> None:
@@ -84,7 +84,7 @@ def test_the_standard_librarys_positional_arguments_keep_their_place(
 
 def test_the_options_of_millpond_are_keyword_only() -> None:
     with pytest.raises(TypeError):
-        Pool(1, None, None, (), 5)  # type: ignore[call-arg, arg-type]
+        Pool(1, None, None, (), 5)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millpond.errors import OptionError
-from millpond.pool.queues import ByPriority, Fifo, TaskQueue, make_queue
+from millpond.pool.queues import ByPriority, Fifo, Guarded, TaskQueue, make_queue
 
 calm = settings(deadline=None)
 steps = st.lists(st.none() | st.integers(-3, 3))  # a priority to put, or None: take one
@@ -59,7 +59,7 @@ def test_queues_are_chosen_by_name_or_made_by_a_factory():
 
     assert isinstance(make_queue("fifo"), Fifo)
     assert isinstance(make_queue("priority"), ByPriority)
-    assert isinstance(make_queue(Own), Own)
+    assert isinstance(make_queue(Own), Guarded)
     assert isinstance(make_queue(Own), TaskQueue)
 
 

@@ -5,6 +5,7 @@ import os
 import pickle
 import select
 import time
+from collections import deque
 
 from millpond.pool import page as layout
 from millpond.pool.functions import Function
@@ -64,7 +65,7 @@ class TwoEnds:
 
     def collect(self):
         """What the parent finds now: (number, verdict, payload, buffers) of each answer, and the news."""
-        answers: list = []
+        answers: deque = deque()
         news = self.link.collect(answers)
         found = [(task.number, verdict, payload, buffers) for task, verdict, payload, buffers in answers]
         self.answers += found

@@ -55,4 +55,5 @@ def _disown() -> None:
 
 
 threading._register_atexit(_drain)  # type: ignore[attr-defined]
-os.register_at_fork(after_in_child=_disown)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_disown)

@@ -156,10 +156,8 @@ class CrewControl(Engine):
             self.dispatcher.join()
 
     def _never_started(self) -> None:
-        if not self.finished.is_set():
-            self.finished.set()
-            self.epoll.close()
-            os.close(self.bell)
+        self.ended = True
+        self.finished.set()
 
     def close_quietly(self, owner: int) -> None:
         """The pool was dropped: let the work finish without anybody waiting for it."""

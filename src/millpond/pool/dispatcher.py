@@ -6,10 +6,12 @@ pool may break, but never leaves anybody waiting.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures._base import PENDING, RUNNING
 from dataclasses import replace
 
@@ -29,6 +31,7 @@ def start(engine: Engine) -> None:
     with engine.lock:
         if engine.dispatcher is not None:
             return
+        engine.open()
         thread = threading.Thread(target=_serve, args=(engine,), name=f"millpond-{engine.options.name}")
         at_exit.remember(engine)
         thread.start()  # inside the lock: whoever sees it may join it
@@ -46,7 +49,7 @@ def _serve(engine: Engine) -> None:
             pass
     except BaseException as error:
         logger.exception("The dispatcher of %s failed", engine.options.name)
-        _collapse(engine, upkeep, error)
+        _collapse(engine, error)
     finally:
         _clean_up(engine, upkeep)
 
@@ -55,10 +58,13 @@ def _round(engine: Engine, upkeep: Upkeep) -> bool:
     wait = engine.wake_at - time.monotonic()
     events = [] if wait <= 0 else engine.epoll.poll(min(wait, 60.0))
     if any(descriptor == engine.bell for descriptor, _ in events):
-        os.eventfd_read(engine.bell)
-    with engine.lock:
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(engine.bell)
+    with _held(engine):
         engine.holder = threading.get_ident()
         try:
+            if engine.shaken:
+                _mend(engine)
             upkeep.round(time.monotonic(), events)
             more = not (engine.closing and _wind_down(engine, upkeep))
             engine.wake_at = upkeep.wake_at
@@ -68,12 +74,55 @@ def _round(engine: Engine, upkeep: Upkeep) -> bool:
             engine.up.set()
         finally:
             engine.holder = 0
-    answers, upkeep.answers = upkeep.answers, []
-    engine.settle(answers)
+    engine.settle()
     _tell(engine)
     if engine.inbox or engine.rearm:
         engine.pump()
     return more
+
+
+@contextlib.contextmanager
+def _held(engine: Engine) -> Iterator[None]:
+    """Hold the lock. An interrupt may hit a thread between taking the lock and saying so; a lock that
+    nobody claims for a second was lost that way, and is ours."""
+    while not engine.lock.acquire(timeout=1.0):
+        if engine.holder == 0:
+            with contextlib.suppress(RuntimeError):
+                engine.lock.release()
+    try:
+        yield
+    finally:
+        engine.lock.release()
+
+
+def _mend(engine: Engine) -> None:
+    """A turn was interrupted in some caller's thread: put back what was between two places."""
+    engine.shaken = False
+    moving, engine.moving = engine.moving, []
+    if engine.head is not None:
+        moving = [*moving, engine.head]
+    for link in engine.links.values():
+        for task in link.committing:
+            link.inflight.pop(task.number, None)
+            task.link = None
+        if link is engine.touching:  # its tickets, frames and books may not match any more
+            link.draining = link.draining or "stray"
+            link.kill()
+        link.committing = []
+        link.driven = link.armed = False
+        engine.collect(link, time.monotonic())  # the bell may have been silenced for nothing
+        engine.arm(link)
+    known = {id(task) for link in engine.links.values() for task in link.inflight.values()}
+    known.update(id(task) for task in [*engine.inbox, *engine.returned, *engine.queue.mend()])
+    known.update(id(task) for task, *_ in engine.unsettled)
+    for task in moving:
+        if id(task) not in known and not task.done():
+            known.add(id(task))
+            engine.returned.append(task)
+    engine.touching = None
+    for link in engine.links.values():
+        if not link.inflight and link not in engine.idle:
+            engine.rest(link, time.monotonic())
 
 
 def _tell(engine: Engine) -> None:
@@ -130,7 +179,7 @@ def _stop_everything(engine: Engine, upkeep: Upkeep) -> None:
     """Shutdown has run out of time."""
     cancel_waiting(engine, stop=True)
     for link in engine.links.values():
-        engine.collect(link, upkeep.answers, upkeep.now)
+        engine.collect(link, upkeep.now)
         for task in link.take_back(link.tickets_left()):
             task.abandon(engine.later)
         for task in list(link.inflight.values()):
@@ -143,7 +192,7 @@ def _stop_everything(engine: Engine, upkeep: Upkeep) -> None:
         link.kill()
 
 
-def _collapse(engine: Engine, upkeep: Upkeep, cause: BaseException) -> None:
+def _collapse(engine: Engine, cause: BaseException) -> None:
     """The dispatcher itself failed, which is a bug: tell everybody who waits."""
     engine.closing = True
     error = PoolError(f"the pool's dispatcher failed: {type(cause).__name__}: {cause}")
@@ -151,10 +200,11 @@ def _collapse(engine: Engine, upkeep: Upkeep, cause: BaseException) -> None:
     waiting = [*engine.inbox, *engine.returned]
     while len(engine.queue):
         waiting.append(engine.queue.take())
-    for link in engine.links.values():
+    for link in list(engine.links.values()):
         waiting.extend(link.inflight.values())
+        waiting.extend(task for task, _ in link.doomed)
         link.kill()
-    waiting.extend(task for task, *_ in upkeep.answers)
+    waiting.extend(task for task, *_ in engine.unsettled)
     for task in waiting:
         if not task.done():
             task.settle(None, error, None)
@@ -165,8 +215,8 @@ def _collapse(engine: Engine, upkeep: Upkeep, cause: BaseException) -> None:
 def _clean_up(engine: Engine, upkeep: Upkeep) -> None:
     with engine.lock:
         engine.closing = engine.ended = True
-        engine.returned.extend(engine.inbox)
-        engine.inbox.clear()
+        while engine.inbox:
+            engine.returned.append(engine.inbox.popleft())
         while engine.waiting():  # submitted in the very last moment
             task = engine.take_next()
             if engine.begin(task, 0.0):

@@ -2,17 +2,17 @@
 
 Any thread may drive it. `submit()` leaves its task in the inbox and, if nobody holds the lock, takes a
 turn itself: that is how a task reaches an idle worker without a thread hop. A turn never blocks and never
-runs user code; answers are unpickled and callbacks run after the lock is released. The lock is only ever
-tried, never waited for, except by the dispatcher: a destructor that submits can never deadlock.
+runs user code; answers are unpickled and callbacks run after the lock is released. Submitting and waiting
+only ever try the lock, and nobody waits for a lock of its own: a destructor can never deadlock.
 """
 
 from __future__ import annotations
 
 import heapq
 import itertools
+import logging
 import marshal
 import os
-import pickle
 import select
 import threading
 import time
@@ -22,17 +22,18 @@ from concurrent.futures._base import CANCELLED, PENDING, RUNNING, Future
 from contextlib import contextmanager
 from typing import Any
 
-from millpond.errors import PayloadError, PoolClosed
+from millpond.errors import PoolClosed
 from millpond.events import Event, Events
 from millpond.pool import wire
 from millpond.pool.admission import expired_error, leave_queue, wait_for_room
 from millpond.pool.at_exit import exiting
 from millpond.pool.functions import Functions
 from millpond.pool.future import DONE, PoolFuture
-from millpond.pool.link import Answer, Link
+from millpond.pool.link import Link
 from millpond.pool.options import PoolOptions, TaskOptions
 from millpond.pool.payload import PLAIN, pack
 from millpond.pool.queues import make_queue
+from millpond.pool.settling import Settling
 from millpond.pool.statistics import Tally
 from millpond.pool.task import Task
 from millpond.rules.crew import task_budget
@@ -40,6 +41,7 @@ from millpond.rules.dispatch import fits, hungry, quota
 from millpond.rules.limits import queue_limit
 from millpond.rules.restart import Starts
 
+logger = logging.getLogger("millpond")
 DRIVE_FOR = 0.005  # a caller reads its own answer for this long, then leaves it to the dispatcher
 READ = select.EPOLLIN | select.EPOLLONESHOT
 TICK = 0.01  # how soon answers that nobody rang for are found, and idle hands get work
@@ -47,10 +49,11 @@ LOOK = 0.1  # how soon a worker that does not begin its task is noticed
 MEMORY_POLL = 0.1
 
 
-class Engine:
+class Engine(Settling):
     """State and turns of one pool of worker processes."""
 
     def __init__(self, options: PoolOptions) -> None:
+        super().__init__()
         self.options = options
         self.most, self.least = options.max_workers, options.min_workers
         self.owner_pid = os.getpid()
@@ -70,7 +73,6 @@ class Engine:
         self.simple = (
             options.concurrency == 1 and options.max_tasks_per_child is None and options.max_memory is None
         )
-        self.later: deque[PoolFuture[Any]] = deque()  # callbacks for the dispatcher to run
         self.news: deque[Event] = deque()
         self.events = Events()
         self.tally = Tally()
@@ -78,13 +80,15 @@ class Engine:
         self.degraded = False
         self.closing = False
         self.ended = False  # the dispatcher looks at nothing any more
+        self.moving: list[Task] = []  # out of one place and not yet in the next
+        self.head: Task | None = None  # the last one taken out of the line
+        self.touching: Link | None = None  # whose books are being changed
+        self.shaken = False  # a turn was interrupted
         self.attention = False  # the dispatcher should look at the size of the crew
         self.eager = True  # a submit should take a turn itself
         self.wake_at = 0.0  # when the dispatcher wakes by itself
         self.fed_at = 0.0  # when a worker was last given something
-        self.epoll = select.epoll()
-        self.bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self.epoll.register(self.bell, select.EPOLLIN)
+        self.bell = -1
         self.room = None if options.max_queue is None else threading.Semaphore(options.max_queue)
         self.commands: deque[Callable[[], object]] = deque()  # for the dispatcher, under the lock
         self.dispatcher: threading.Thread | None = None
@@ -153,8 +157,19 @@ class Engine:
 
     def disown(self) -> None:
         """After a fork, in the child: nothing of this pool works here."""
-        self.closing = True
+        self.closing = self.ended = True
+        self.inbox.clear()
+        self.rearm.clear()
+        self.lock = threading.Lock()  # whoever held it is not in this process
+        self.holder = 0
         self.finished.set()
+
+    def open(self) -> None:
+        """Get what the dispatcher waits on; not before it starts, so that a fork cannot share it."""
+        self.owner_pid = os.getpid()
+        self.epoll = select.epoll()
+        self.bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self.epoll.register(self.bell, select.EPOLLIN)
 
     def _refusal(self) -> RuntimeError:
         if self.owner_pid != os.getpid():
@@ -186,16 +201,20 @@ class Engine:
         Whoever holds the lock looks at the inbox again after releasing it, so a task left behind by a
         failed try is always found.
         """
-        while not self.ended and self.lock.acquire(blocking=False):
+        while not self.ended and not self.shaken and self.lock.acquire(blocking=False):
             self.holder = threading.get_ident()
             try:
                 self.turn(time.monotonic())
+            except BaseException:
+                self.shaken = True  # Ctrl-C in the middle of a turn: the dispatcher puts things right
+                self.wake()
+                raise
             finally:
                 self.holder = 0
                 self.lock.release()
             if not self.inbox and not self.rearm:
                 break
-        if self.attention:
+        if self.attention or self.shaken:
             self.wake()
 
     def turn(self, now: float) -> None:
@@ -222,19 +241,24 @@ class Engine:
         unknown = not task.function.number or task.function.number not in link.known
         if unknown or len(self.links) > self.most or not task.options.plain or task.options.ages:
             return False
+        self.moving = [task]
         self.inbox.popleft()
         self.tally.submitted += task.items or 1
         if self.begin(task, now):
             self.idle.pop()
-            link.send_one(task)
+            self.touching = link
+            link.send_tasks([task])
+            self.touching = None
             link.fed_at = self.fed_at = now
             self.wake_by(now + LOOK)
             self.arm(link)
+        self.moving = []
         return not self.inbox
 
     def _accept(self) -> None:
         inbox, put, tally = self.inbox, self.queue.put, self.tally
         while inbox:
+            self.moving = [inbox[0]]
             task = inbox.popleft()
             tally.submitted += task.items or 1
             options = task.options
@@ -245,6 +269,7 @@ class Engine:
                 heapq.heappush(self.expiry, (limit, task.number, task))
                 self.wake_by(limit)
             put(task)
+        self.moving = []
 
     def _assign(self, now: float) -> None:
         """Idle workers first, then those that hold little; no more at work than the pool may have."""
@@ -301,7 +326,10 @@ class Engine:
         batch = self._batch(link, limit, now)
         if not batch:
             return False
+        self.touching = link
         link.send_tasks(batch)
+        self.touching = None
+        self.moving = []
         if budget is not None and link.sent >= budget:
             link.draining = "tasks"
             self.attention = True
@@ -313,6 +341,7 @@ class Engine:
 
     def _batch(self, link: Link, limit: int, now: float) -> list[Task]:
         batch: list[Task] = []
+        self.moving = batch
         returned, queue, slots = self.returned, self.queue, self.options.concurrency
         held, load, keep = len(link.inflight), link.load, batch.append
         while limit > 0 and (head := self._head(held if slots == 1 else 0)) is not None:
@@ -321,6 +350,7 @@ class Engine:
                 estimate *= head.items
             if not fits(held, load, estimate, head.bulky) if slots == 1 else held >= slots:
                 break
+            self.head = head
             task = returned.popleft() if returned else queue.take()
             if not self.begin(task, now):
                 continue
@@ -351,6 +381,10 @@ class Engine:
             leave_queue(self.room, task)
         state = task._state
         if state is PENDING:
+            if task.spoiled is not None:
+                task._state = RUNNING
+                self.settle_soon(task, task.spoiled)
+                return False
             if task.rejected_at is not None and now >= task.rejected_at:
                 self._expire(task, now)
                 return False
@@ -387,34 +421,6 @@ class Engine:
             link.check_at = soonest
             self.wake_by(soonest)
 
-    # --- settling -----------------------------------------------------------------------------------
-    def settle_soon(self, task: Task, error: BaseException) -> None:
-        """Fail a task that is off the books; its callbacks run in the dispatcher."""
-        task.settle(None, error, self.later)
-        if self.later:
-            self.wake()
-
-    def settle(self, answers: list[Answer]) -> None:
-        """Unpickle answers and finish their futures. Called without the lock: this runs user code."""
-        later = self.later
-        for task, verdict, payload, buffers in answers:
-            if verdict == wire.PLAIN_VALUE:
-                task.settle(marshal.loads(payload), None, later)  # noqa: S302  our own worker wrote it
-                continue
-            try:
-                value = pickle.loads(payload, buffers=buffers) if buffers else pickle.loads(payload)
-            except BaseException as error:
-                task.settle(None, unreadable(f"the result of {task.name}", "here", error), later)
-                continue
-            if verdict == wire.VALUE:
-                task.settle(value, None, later)
-            elif verdict == wire.UNREADABLE:
-                task.settle(None, unreadable(f"{task.name} or its arguments", "in the worker", value), later)
-            elif task.link is not None and task.number in task.link.cancelled:
-                task.settle(None, task.link.cancelled.pop(task.number).error(value), later)
-            else:
-                task.settle(None, value, later)
-
     def cancel(self, future: PoolFuture[Any]) -> bool:
         """Cancel a future whose task has not been sent; True if this call did it."""
         if self.holder == threading.get_ident():
@@ -429,8 +435,15 @@ class Engine:
     def exclusive(self) -> Iterator[None]:
         """Hold the lock, and then do what others have left in the inbox meanwhile: whoever fails to get
         the lock relies on it."""
+        if self.holder == threading.get_ident():
+            yield  # a destructor inside our own turn: it may look, and must not wait for itself
+            return
         with self.lock:
-            yield
+            self.holder = threading.get_ident()
+            try:
+                yield
+            finally:
+                self.holder = 0
         if self.inbox or self.rearm:
             self.pump()
 
@@ -449,7 +462,7 @@ class Engine:
         Bounded to a few milliseconds, so whatever happens to the worker meanwhile is the dispatcher's.
         """
         until = time.monotonic() + (DRIVE_FOR if limit is None else min(limit, DRIVE_FOR))
-        while future._state not in DONE:
+        while future._state not in DONE and not self.ended:
             link = future.link if isinstance(future, Task) else None
             left = until - time.monotonic()
             if link is None or left <= 0 or not self._claim(link):
@@ -468,6 +481,7 @@ class Engine:
         try:
             if link.closed or link.driven or link.out or link.reader.partial:
                 return False
+            link.driven_at = time.monotonic()
             link.driven = True
             if link.armed:
                 link.armed = False
@@ -480,26 +494,36 @@ class Engine:
 
     def read(self, link: Link | None) -> None:
         """Collect one worker's answers in this thread, and give it more."""
-        answers: list[Answer] = []
-        if self.lock.acquire(blocking=False):
+        if not self.shaken and self.lock.acquire(blocking=False):
             self.holder = threading.get_ident()
             try:
                 now = time.monotonic()
                 if link is not None and not link.closed:
-                    self.collect(link, answers, now)
+                    self.collect(link, now)
                 self.turn(now)
+            except BaseException:
+                self.shaken = True
+                self.wake()
+                raise
             finally:
                 self.holder = 0
                 self.lock.release()
-        self.settle(answers)
+                self.settle()
         if self.later or self.attention or self.closing:
             self.wake()
         if self.inbox or self.rearm:
             self.pump()
 
-    def collect(self, link: Link, answers: list[Answer], now: float) -> None:
+    def collect(self, link: Link, now: float) -> None:
         """Take what a worker has to say; frames that are not answers wait for the dispatcher."""
-        news = link.collect(answers)
+        self.touching = link
+        try:
+            news = link.collect(self.unsettled)
+        except Exception:  # what it says makes no sense: it is not to be trusted any more
+            logger.exception("Worker %d sent something unreadable and is killed", link.pid)
+            news, link.stray = [], True
+            link.kill()
+        self.touching = None
         if news:
             link.news.extend(news)
             self.attention = True
@@ -553,10 +577,3 @@ class Engine:
         if instant < self.wake_at:
             self.wake_at = instant
             self.wake()
-
-
-def unreadable(what: str, where: str, cause: BaseException) -> PayloadError:
-    """The error for something that could not be unpickled."""
-    error = PayloadError(f"{what} could not be unpickled {where}: {type(cause).__name__}: {cause}")
-    error.__cause__ = cause
-    return error

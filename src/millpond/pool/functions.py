@@ -99,11 +99,11 @@ class Functions:
 
     def _of_kind(self, call: Any) -> Function:
         """Callables with state share one record per kind of callable, for the estimate only."""
-        kind = (
-            getattr(call, "__code__", None) or getattr(call, "__func__", None) or getattr(call, "func", None)
-        )
+        kind: Any = type(call)
+        for name in ("__code__", "__func__", "func"):
+            kind = getattr(call, name, None) or kind
         try:
-            function = self._kinds.get(kind or type(call))
+            function = self._kinds.get(kind)
         except TypeError:  # not hashable
             return Function(0, name_of(call))
         if function is None:

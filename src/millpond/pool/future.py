@@ -40,6 +40,7 @@ class PoolFuture(Future[T]):
     _exception: BaseException | None = None
     _watched = False
     _owner: Owner | None = None
+    packed: Any = None
     body: Any = None  # what a task carries to its worker; let go when it is settled
 
     def __init__(self) -> None:
@@ -72,6 +73,8 @@ class PoolFuture(Future[T]):
         else:
             self._result = result
         self.body = None
+        if self.packed is not None:
+            self.packed = None  # the buffers are the user's again
         # These two lines are one step: the interpreter switches threads only at calls and backward jumps
         if not self._watched:
             self._state = FINISHED

@@ -14,6 +14,7 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from millpond.errors import Death
@@ -61,9 +62,11 @@ class Link:
     recalling = False  # tasks were recalled; nothing may be sent before it has confirmed
     stray = False
     failure: bytes | None = None
+    start_error = ""  # why it could not even be begun
     closed = False
     armed = False
     driven = False  # a caller reads this worker's answers itself
+    driven_at = 0.0
     lost = False  # it went down with its template
     check_at: float | None = None  # when a limit of a task it holds may be reached
     consumed = 0
@@ -73,21 +76,29 @@ class Link:
     def __init__(self, identity: int, name: str, *, capture: bool, concurrency: int) -> None:
         self.identity = identity
         self.concurrency = concurrency
-        self.page = Page.create(f"millpond-{name}")
-        self.tickets = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_SEMAPHORE | os.EFD_CLOEXEC)
-        self.bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self.sock, self._theirs = socket.socketpair()
-        self.sock.setblocking(False)
-        self.fd = self.sock.fileno()
         self.output: int | None = None
         self._their_output: int | None = None
-        if capture:
-            self.output, self._their_output = os.pipe2(os.O_CLOEXEC)
-            os.set_blocking(self.output, False)
+        with ExitStack() as undo:  # out of descriptors half-way: none may be lost
+            self.page = Page.create(f"millpond-{name}")
+            undo.callback(self.page.close)
+            self.tickets = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_SEMAPHORE | os.EFD_CLOEXEC)
+            undo.callback(os.close, self.tickets)
+            self.bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+            undo.callback(os.close, self.bell)
+            self.sock, self._theirs = socket.socketpair()
+            undo.callback(self.sock.close)
+            undo.callback(self._theirs.close)
+            if capture:
+                self.output, self._their_output = os.pipe2(os.O_CLOEXEC)
+                os.set_blocking(self.output, False)
+            undo.pop_all()
+        self.sock.setblocking(False)
+        self.fd = self.sock.fileno()
         self.printed = b""
         self.reader = wire.FrameReader(self.sock)
         self.frames = self.answered = 0  # frames received so far; calls whose end has been heard of
         self.inflight: dict[int, Task] = {}
+        self.committing: list[Task] = []  # being sent right now
         self.known: set[int] = set()
         self.defined: set[Definition] = set()
         self.out: deque[memoryview] = deque()
@@ -121,7 +132,9 @@ class Link:
     # --- sending ----------------------------------------------------------------------------------
     def send_tasks(self, tasks: list[Task]) -> None:
         """Give tasks to the worker, in this order. Tickets first: a worker that reads a task without a
-        ticket would take it for recalled."""
+        ticket would take it for recalled. If this is interrupted, nothing has left yet, and the link
+        is not to be used again."""
+        self.committing = tasks
         bodies: list[bytes] = []
         for task in tasks:
             function = task.function
@@ -145,16 +158,7 @@ class Link:
         self.load += sum(task.estimate for task in tasks)
         os.eventfd_write(self.tickets, len(tasks))
         self._flush_bodies(bodies)
-        self.push()
-
-    def send_one(self, task: Task) -> None:
-        """Give one plain task to an idle worker that knows its function."""
-        task.link = self
-        self.inflight[task.number] = task
-        task.estimate = self.load = task.function.estimate or 0.0
-        self.sent += 1
-        os.eventfd_write(self.tickets, 1)
-        self.out.append(memoryview(wire.FRAME.pack(wire.TASKS, len(task.body), 0) + task.body))
+        self.committing = []
         self.push()
 
     def _flush_bodies(self, bodies: list[bytes]) -> None:
@@ -224,7 +228,7 @@ class Link:
         return True
 
     # --- receiving --------------------------------------------------------------------------------
-    def collect(self, answers: list[Answer]) -> list[wire.Frame]:
+    def collect(self, answers: deque[Answer]) -> list[wire.Frame]:
         """Take every answer that is there; returns the other frames, for the engine.
 
         Silences the bell first: whatever is written after that rings again. The socket is only looked
@@ -234,7 +238,6 @@ class Link:
             os.eventfd_read(self.bell)
         except BlockingIOError:
             pass
-        before = len(answers)
         news: list[wire.Frame] = []
         while self.frames < self.page.words[layout.FRAMES] or self.reader.partial:
             try:
@@ -248,16 +251,18 @@ class Link:
                 else:
                     news.append(frame)
         self._take_ring(answers)
-        self.answered += sum(answer[0].items or 1 for answer in answers[before:])
         return news
 
-    def _take_ring(self, answers: list[Answer]) -> None:
+    def _take_ring(self, answers: deque[Answer]) -> None:
         words = self.page.words
         written, position = words[layout.WRITTEN], self.consumed
         if position == written:
             return
+        if not 0 < written - position <= layout.RING_BYTES:
+            raise ValueError("the ring's counter makes no sense")
         memory, unpack, size = self.page.memory, wire.ANSWER.unpack_from, wire.ANSWER.size
-        pop, keep, ring, base = self.inflight.pop, answers.append, layout.RING_BYTES, layout.STATUS_BYTES
+        inflight, keep = self.inflight, answers.append
+        ring, base = layout.RING_BYTES, layout.STATUS_BYTES
         task, run = None, 0
         while position < written:
             offset = position % ring
@@ -270,19 +275,24 @@ class Link:
                 continue
             start = base + offset + size
             position += size + length
-            task = pop(number, None)
+            task = inflight.get(number)
             if task is None:
                 self.stray = True
                 continue
+            # Kept first and struck off second: an interrupt between the two must not lose it
+            keep((task, verdict, memory[start : start + length], ()))
+            del inflight[number]
+            self.answered += task.items or 1
             self.load -= task.estimate
             if task.region is not None:
                 self._free(task)
-            keep((task, verdict, memory[start : start + length], ()))
+            if self.cancelled:
+                task.doom = self.cancelled.pop(number, None)
         words[layout.CONSUMED] = self.consumed = position
         if task is not None:
             self._learn(task, run)
 
-    def _take_result(self, frame: wire.Frame, answers: list[Answer]) -> None:
+    def _take_result(self, frame: wire.Frame, answers: deque[Answer]) -> None:
         body = frame.body
         number, run, length, verdict = wire.ANSWER.unpack_from(body)
         (count,) = struct.unpack("<I", body[-4:])
@@ -297,6 +307,8 @@ class Link:
             return
         self.load -= task.estimate
         self._free(task)
+        task.doom = self.cancelled.pop(number, None)
+        self.answered += task.items or 1
         answers.append((task, verdict, payload, buffers))
         self._learn(task, run)
 

@@ -212,7 +212,8 @@ def _refuse(kind: str, keywords: Mapping[str, Any]) -> None:
     if kind != "thread" and sys.platform != "linux":
         raise OptionError(f"kind={kind!r} needs Linux; kind='thread' works everywhere")
     for name, reason in REFUSED[kind].items():
-        if keywords.get(name):
+        nothing = (None, False, (), 0) if name == "retries_on_crash" else (None, False, ())
+        if keywords.get(name) not in nothing:
             raise OptionError(f"{name} cannot be had with kind={kind!r}: {reason}")
 
 
@@ -281,6 +282,8 @@ def _names(value: Any) -> tuple[str, ...]:
 def _text(value: Any, name: str) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{name} must be text, not {value!r}")
+    if "\0" in value or len(value) > 100:
+        raise OptionError(f"{name} must be at most 100 characters without NUL")
     return value
 
 

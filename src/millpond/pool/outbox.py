@@ -195,7 +195,9 @@ class Outbox:
             try:
                 view = view[self._sock.send(view) :]
             except BlockingIOError:
-                select.select([], [self._sock], [])
+                room = select.poll()
+                room.register(self._sock, select.POLLOUT)
+                room.poll()
 
 
 def copy_in(buffers: Any, arena: memoryview, offset: int) -> bytes:

@@ -40,6 +40,10 @@ class Fifo:
         """The next task, left where it is."""
         return self._tasks[0]
 
+    def mend(self) -> list[Any]:
+        """What is in here; every step was atomic."""
+        return list(self._tasks)
+
     def __len__(self) -> int:
         return len(self._tasks)
 
@@ -78,11 +82,75 @@ class ByPriority:
         """The next task, left where it is."""
         return self._top[0]
 
+    def mend(self) -> list[Any]:
+        """Make the books agree with the lines again, after an interrupt; returns what is in here."""
+        self._lines = {priority: line for priority, line in self._lines.items() if line}
+        self._order = sorted(-priority for priority in self._lines)
+        self._top = self._lines[-self._order[0]] if self._order else deque()
+        self._count = sum(map(len, self._lines.values()))
+        return [task for line in self._lines.values() for task in line]
+
     def __len__(self) -> int:
         return self._count
 
 
-def make_queue(choice: Any) -> TaskQueue:
+class Guarded:
+    """A queue of the user's: if it ever fails, every task in it fails with that error, and it is not
+    asked again. It may not lose, repeat or invent tasks either."""
+
+    def __init__(self, inner: TaskQueue) -> None:
+        self._inner = inner
+        self._waiting: dict[int, Any] = {}
+        self._failure: Exception | None = None
+        if hasattr(inner, "peek"):
+            self.peek = self._peek
+
+    def put(self, task: Any) -> None:
+        """Take a task in."""
+        self._waiting[task.number] = task
+        if self._failure is None:
+            self._ask(lambda: self._inner.put(task))
+
+    def take(self) -> Any:
+        """The next task; after a failure, the next of those to be told."""
+        if self._failure is None:
+            task = self._ask(lambda: self._check(self._inner.take()))
+            if task is not None:
+                del self._waiting[task.number]
+                return task
+        task = self._waiting.pop(next(iter(self._waiting)))
+        task.spoiled = self._failure
+        return task
+
+    def _peek(self) -> Any:
+        """The next task, left where it is."""
+        if self._failure is None:
+            task = self._ask(lambda: self._check(self._inner.peek()))  # type: ignore[attr-defined]
+            if task is not None:
+                return task
+        return next(iter(self._waiting.values()))
+
+    def mend(self) -> list[Any]:
+        """What is in here, after an interrupt."""
+        return list(self._waiting.values())
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def _check(self, task: Any) -> Any:
+        if getattr(task, "number", None) not in self._waiting:
+            raise LookupError(f"the task queue returned {task!r}, which is not waiting in it")
+        return task
+
+    def _ask(self, question: Any) -> Any:
+        try:
+            return question()
+        except Exception as error:
+            self._failure = error
+            return None
+
+
+def make_queue(choice: Any) -> Fifo | ByPriority | Guarded:
     """The queue named or made by the `queue` option."""
     if choice == "fifo":
         return Fifo()
@@ -91,6 +159,6 @@ def make_queue(choice: Any) -> TaskQueue:
     if callable(choice):
         queue = choice()
         if isinstance(queue, TaskQueue):
-            return queue
+            return Guarded(queue)
         raise OptionError(f"queue={choice!r} made {queue!r}, which lacks put(), take() or len()")
     raise OptionError(f"queue must be 'fifo', 'priority' or a factory, not {choice!r}")

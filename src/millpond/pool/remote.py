@@ -52,6 +52,14 @@ def describe(error: BaseException) -> str:
         return f"{type(error).__qualname__} (its text cannot be had: __str__ raises)"
 
 
+def text_of(error: BaseException) -> str:
+    """Type and message of an exception, even if its own `__str__` raises."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except BaseException:
+        return f"{type(error).__name__} (its text cannot be had: __str__ raises)"
+
+
 def pack_plain(message: str, text: str) -> bytes:
     """A RuntimeError in the place of something that cannot be pickled."""
     replacement = RuntimeError(message)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 
 from millpond.pool.engine import Engine
-from millpond.pool.link import Answer
 
 
 class Round:
@@ -16,7 +15,6 @@ class Round:
         self.engine = engine
         self.options = engine.options
         self.by_fd: dict[int, Callable[[], None]] = {}  # whom to tell about a descriptor
-        self.answers: list[Answer] = []  # to be settled after the round
         self.now = 0.0
         self.wake_at = math.inf
 

@@ -17,6 +17,7 @@ from multiprocessing.context import BaseContext
 from typing import Any, NamedTuple, Protocol
 
 from millpond.pool import template
+from millpond.pool.remote import text_of
 from millpond.pool.template import Ends
 from millpond.pool.worker import Initializer
 
@@ -44,6 +45,7 @@ class Ended(NamedTuple):
     identity: int
     pid: int
     exitcode: int
+    cause: str = ""
 
 
 class Broken(NamedTuple):
@@ -76,7 +78,11 @@ class TemplateStarter:
 
     def __init__(self, preload: tuple[str, ...]) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        settings = {"path": list(map(str, sys.path)), "argv": sys.argv, "preload": list(preload)}
+        settings = {
+            "path": list(map(str, sys.path)),
+            "argv": list(map(str, sys.argv)),
+            "preload": list(preload),
+        }
         with theirs:
             flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
             self._process = subprocess.Popen(
@@ -87,7 +93,6 @@ class TemplateStarter:
             )
         self._control.send(marshal.dumps(settings))
         self._control.setblocking(False)
-        self._broken = False
 
     def start(self, identity: int, ends: Ends, *, warm: bool) -> None:
         """Send the order along with the worker's ends."""
@@ -95,10 +100,7 @@ class TemplateStarter:
         descriptors = [ends.sock.fileno(), ends.memory, ends.tickets, ends.bell]
         if ends.output is not None:
             descriptors.append(ends.output)
-        try:
-            socket.send_fds(self._control, [template.ORDER.pack(what, identity)], descriptors)
-        except OSError:  # it died: end-of-file on the control socket tells the engine
-            self._broken = True
+        socket.send_fds(self._control, [template.ORDER.pack(what, identity)], descriptors)
 
     def descriptors(self) -> list[int]:
         """The control socket."""
@@ -159,11 +161,12 @@ class ContextStarter:
         )
         try:
             process.start()
+            started = Started(identity, process.pid, os.pidfd_open(process.pid))
         except Exception as error:
-            self._news.append(Broken(f"{type(error).__name__}: {error}"))
+            self._news.append(Ended(identity, 0, 1, text_of(error)))
             return
         self._processes[identity] = process
-        self._news.append(Started(identity, process.pid, os.pidfd_open(process.pid)))
+        self._news.append(started)
 
     def descriptors(self) -> list[int]:
         """Nothing: the engine watches the pidfds and asks."""

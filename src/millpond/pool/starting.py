@@ -17,7 +17,7 @@ from millpond.events import PoolBecameDegraded, WorkerFailedToStart
 from millpond.pool.engine import Engine
 from millpond.pool.link import Link
 from millpond.pool.payload import pack
-from millpond.pool.remote import describe
+from millpond.pool.remote import describe, text_of
 from millpond.pool.round import Round
 from millpond.pool.start import Broken, ContextStarter, Report, Started, Starter, TemplateStarter
 from millpond.pool.task import Task
@@ -58,20 +58,28 @@ class Starting(Round):
             self._start_one()
 
     def _start_one(self) -> None:
-        engine, options = self.engine, self.options
         try:
             if self.starter is None:
                 self._open_starter()
-            assert self.starter is not None
             link = Link(
                 next(self.identities),
-                options.name,
-                capture=options.capture_output,
-                concurrency=options.concurrency,
+                self.options.name,
+                capture=self.options.capture_output,
+                concurrency=self.options.concurrency,
             )
-        except OSError as error:
-            self._failed_to_start(f"{type(error).__name__}: {error}")
+        except Exception as error:
+            self._failed_to_start(text_of(error))
             return
+        try:
+            self._bring_up(link)
+        except Exception as error:  # out of descriptors, or the initializer cannot be pickled
+            link.start_error = f"{text_of(error)}\n{describe(error)}"
+            link.gone_at, link.exitcode = self.now, 1
+            self.by(self.now)
+
+    def _bring_up(self, link: Link) -> None:
+        engine = self.engine
+        assert self.starter is not None
         engine.links[link.identity] = link
         for descriptor in (link.fd, link.bell):
             engine.epoll.register(descriptor, select.EPOLLONESHOT)
@@ -79,13 +87,7 @@ class Starting(Round):
         if link.output is not None:
             engine.epoll.register(link.output, select.EPOLLIN)
             self.by_fd[link.output] = lambda: self._printed(link)
-        try:
-            self._introduce(link)
-        except Exception as error:  # the initializer cannot be pickled
-            link.failure = pickle.dumps(error, 5)
-            link.gone_at, link.exitcode = self.now, 1
-            self.by(self.now)
-            return
+        self._introduce(link)
         self.starter.start(link.identity, link.ends(), warm=engine.functions.by_value_used)
         link.close_ends()
         engine.arm(link)
@@ -173,6 +175,7 @@ class Starting(Round):
             self.by_fd[report.pidfd] = lambda: self._gone(link)
         elif link is not None:
             link.exitcode = report.exitcode
+            link.start_error = report.cause
             if link.gone_at is None:
                 self._gone(link)
 
@@ -203,11 +206,13 @@ class Starting(Round):
         self._failed_to_start(cause)
 
     def _cause_of_failure(self, link: Link) -> str:
+        if link.start_error:
+            return link.start_error
         if link.failure is not None:
             try:
                 error = pickle.loads(link.failure)
                 return f"the initializer raised\n{describe(error)}"
-            except Exception as trouble:
-                return f"the initializer raised an error that cannot be unpickled here ({trouble})"
+            except BaseException as trouble:
+                return f"the initializer raised an error that cannot be unpickled here ({text_of(trouble)})"
         death = link.death(ran_for=None, suspects=0, out_of_memory=False)
         return f"{death.sentence()} before it was ready {death.stack}"

@@ -94,7 +94,7 @@ class Stopping(Round):
             link.dumped = size
             self.by(min(link.kill_at, self.now + STACK_POLL))
             return
-        engine.collect(link, self.answers, self.now)
+        engine.collect(link, self.now)
         link.kill_at = None
         link.killed_for = link.doomed[0][1].reason
         link.draining = link.draining or link.killed_for
@@ -162,10 +162,8 @@ class Stopping(Round):
 
     def _check_cancelled(self, link: Link) -> None:
         """Async tasks that were told to stop and have not: their worker must go."""
-        for number, doom in list(link.cancelled.items()):
-            if number not in link.inflight:
-                del link.cancelled[number]
-            elif self.now >= doom.due_at:
+        for doom in list(link.cancelled.values()):
+            if self.now >= doom.due_at:
                 self.stop(link, doom)
             else:
                 self.by(doom.due_at)

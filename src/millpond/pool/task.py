@@ -13,7 +13,7 @@ from millpond.pool.future import Owner, PoolFuture
 from millpond.pool.options import TaskOptions
 
 if TYPE_CHECKING:
-    from millpond.pool.link import Link
+    from millpond.pool.link import Doom, Link
     from millpond.pool.payload import Packed
 
 
@@ -39,6 +39,8 @@ class Task(PoolFuture[Any]):
     function: Function = None  # type: ignore[assignment]
     packed: Packed | None = None  # only with large buffers or definitions
     rejected_at: float | None = None
+    doom: Doom | None = None  # it was told to stop, and answered
+    spoiled: Exception | None = None  # the custom queue that held it failed
 
     def __init__(self, number: int, owner: Owner, options: TaskOptions, submitted: int) -> None:
         self.number = number

@@ -33,7 +33,7 @@ from millpond.pool.admission import expired_error, leave_queue, wait_for_room
 from millpond.pool.future import PoolFuture
 from millpond.pool.options import PoolOptions, TaskOptions
 from millpond.pool.queues import make_queue
-from millpond.pool.remote import describe
+from millpond.pool.remote import describe, text_of
 from millpond.pool.statistics import Health, PoolStatistics, Tally, WorkerRow, health
 from millpond.pool.task import Task
 from millpond.rules.crew import Bounds, Crew, plan
@@ -123,7 +123,10 @@ class ThreadEngine:
             finally:
                 self.holder = 0
         while self.spoiled:
-            task, error = self.spoiled.popleft()
+            try:
+                task, error = self.spoiled.popleft()
+            except IndexError:
+                return  # another thread was faster
             task.settle(None, error, None)
 
     def _accept(self) -> None:
@@ -161,7 +164,15 @@ class ThreadEngine:
             name = f"millpond-{self.options.name}-{seat.identity}"
             thread = threading.Thread(target=work, args=(self, seat), name=name)
             self.threads.add(thread)
-            thread.start()
+            try:
+                thread.start()
+            except RuntimeError as error:  # the system gives us no more
+                self.threads.discard(thread)
+                del self.seats[seat.identity]
+                self.starts = after_failure(self.starts, text_of(error), time.monotonic())
+                if not self.seats:
+                    self._fail_waiting()
+                return
 
     # --- what the threads do -----------------------------------------------------------------------
     def next_task(self, seat: Seat) -> Task | None:
@@ -224,6 +235,9 @@ class ThreadEngine:
         if task._state is not PENDING:
             return False
         task._state = RUNNING
+        if task.spoiled is not None:
+            self.spoiled.append((task, task.spoiled))
+            return False
         if task.rejected_at is not None and time.monotonic() >= task.rejected_at:
             self.tally.expired += 1
             self.spoiled.append((task, expired_error(task.name, task, time.monotonic())))
@@ -254,8 +268,7 @@ class ThreadEngine:
         self.events.publish(WorkerFailedToStart(cause, self.starts.failures, delay))
         if is_degraded(self.starts, 0):
             self.events.publish(PoolBecameDegraded(cause))
-        if not self.finished.wait(delay):
-            self.guarded(self._grow)
+        self.guarded(self._fail_waiting if self.finished.wait(delay) else self._grow)
 
     def _degraded(self) -> bool:
         ready = sum(1 for seat in self.seats.values() if seat.state in ("busy", "idle"))

@@ -20,7 +20,7 @@ from millpond.events import (
 )
 from millpond.pool import page as layout
 from millpond.pool import wire
-from millpond.pool.engine import TICK, Engine
+from millpond.pool.engine import LOOK, TICK, Engine
 from millpond.pool.link import Link
 from millpond.pool.starting import Starting
 from millpond.pool.stopping import Stopping
@@ -96,11 +96,24 @@ class Upkeep(Starting, Stopping):
             self._check_cancelled(link)
         self._check_memory(link)
         self._see_off(link)
-        if link.out:
+        self._watch_driver(link)
+
+    def _watch_driver(self, link: Link) -> None:
+        """A caller that reads this worker may have been interrupted for good: then it is ours again."""
+        if link.driven:
+            self.by(self.now + LOOK)
+            if self.now - link.driven_at > LOOK:
+                link.driven = link.armed = False
+        if link.out or not link.armed:
             self.engine.arm(link)
 
     def _see_off(self, link: Link) -> None:
-        """A draining worker that holds nothing leaves; one that does not leave is killed."""
+        """A draining worker that holds nothing leaves; one that does not leave is killed, and so is one
+        that answered for others and now sits on tasks that it neither runs nor has left."""
+        if link.stray and link.inflight and not link.running():
+            if self.now - link.fed_at > 5 * LOOK:
+                link.kill()
+            self.by(self.now + LOOK)
         if link.draining is not None and not link.inflight and link.ready and link.leaving_at is None:
             link.leave(self.now)
         if link.leaving_at is not None:
@@ -110,9 +123,9 @@ class Upkeep(Starting, Stopping):
 
     def _poll_ring(self, link: Link) -> None:
         """Answers may lie unrung behind a task that turned out long."""
-        before = len(self.answers)
-        self.engine.collect(link, self.answers, self.now)
-        if len(self.answers) > before:
+        before = link.answered
+        self.engine.collect(link, self.now)
+        if link.answered > before:
             self.active_at = self.now
         self.by(self.now + (TICK if self.now - self.active_at < 10 * TICK else 10 * TICK))
 
@@ -145,7 +158,7 @@ class Upkeep(Starting, Stopping):
         link.armed = False
         if link.out:
             link.push()
-        self.engine.collect(link, self.answers, self.now)
+        self.engine.collect(link, self.now)
         self.engine.arm(link)
 
     def _printed(self, link: Link) -> None:
@@ -182,11 +195,10 @@ class Upkeep(Starting, Stopping):
     def _bury(self, link: Link) -> None:
         """A worker is dead. Its answers are safe; then each task it held gets exactly one outcome."""
         engine = self.engine
-        while True:
-            before = len(self.answers)
-            engine.collect(link, self.answers, self.now)
-            if len(self.answers) == before:
-                break
+        answered = -1
+        while answered != link.answered:  # until nothing more comes
+            answered = link.answered
+            engine.collect(link, self.now)
         self._hear(link)
         self._execute(link)
         self._take_back_unbegun(link)
@@ -197,7 +209,7 @@ class Upkeep(Starting, Stopping):
 
     def _take_back_unbegun(self, link: Link) -> None:
         """What a dead worker had not begun is for others, at once."""
-        self.engine.collect(link, self.answers, self.now)
+        self.engine.collect(link, self.now)
         split = toll(list(link.inflight), link.tickets_left())
         self.engine.returned.extendleft(reversed(link.take_back(len(split.unbegun))))
 

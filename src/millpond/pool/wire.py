@@ -21,10 +21,10 @@ SETUP, TASKS, LARGE, DEFINE, MAIN, RESET, EXIT, CANCEL = range(1, 9)
 READY, RESULT, RETIRE, RESET_DONE, FAILED = range(20, 25)
 
 # --- records ------------------------------------------------------------------------------------
-TASK = struct.Struct("<QQQIBxxx")  # number, submitted (ns), function id, length of payload, flags
+TASK = struct.Struct("<QQQQB")  # number, submitted (ns), function id, length of payload, flags
 KEYWORDS, CHUNK, INLINE = 1, 2, 4  # payload is (args, kwargs) / a list of calls / carries its function
 PLAIN = 8  # payload is marshalled: a tuple of exact ints, floats, strings, bools, Nones
-ANSWER = struct.Struct("<QQIBxxx")  # number, run time (ns), length of payload, verdict
+ANSWER = struct.Struct("<QQQB")  # number, run time (ns), length of payload, verdict
 VALUE, ERROR, UNREADABLE, PLAIN_VALUE = 1, 2, 3, 4  # the last: marshalled
 BUFFER = struct.Struct("<qQB")  # offset in the arena (-1: in the tail), length, transient
 

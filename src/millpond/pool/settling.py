@@ -1,0 +1,81 @@
+"""From a worker's answer to a finished future: the part of the engine that runs without the lock.
+
+Unpickling a value runs user code, so nothing here may be called inside a turn, but for `settle_soon`,
+which unpickles nothing and leaves callbacks to the dispatcher.
+"""
+
+from __future__ import annotations
+
+import marshal
+import pickle
+from collections import deque
+from typing import Any
+
+from millpond.errors import PayloadError
+from millpond.pool import wire
+from millpond.pool.future import PoolFuture
+from millpond.pool.link import Answer
+from millpond.pool.remote import text_of
+from millpond.pool.task import Task
+
+
+class Settling:
+    """The answers that have come in and the callbacks that must run."""
+
+    def __init__(self) -> None:
+        self.unsettled: deque[Answer] = deque()  # answers whose futures wait for their value
+        self.later: deque[PoolFuture[Any]] = deque()  # callbacks for the dispatcher to run
+
+    def wake(self) -> None:
+        """Have the dispatcher take a turn."""
+        raise NotImplementedError
+
+    def settle_soon(self, task: Task, error: BaseException) -> None:
+        """Fail a task that is off the books; its callbacks run in the dispatcher."""
+        task.settle(None, error, self.later)
+        if self.later:
+            self.wake()
+
+    def settle(self) -> None:
+        """Unpickle answers and finish their futures. Called without the lock: this runs user code.
+
+        Every thread takes from the same line: what one that is interrupted leaves, another settles.
+        """
+        unsettled = self.unsettled
+        while unsettled:
+            try:
+                answer = unsettled.popleft()
+            except IndexError:
+                return
+            try:
+                if not answer[0].done():
+                    self._settle_one(*answer)
+            except BaseException:
+                if not answer[0].done():
+                    unsettled.appendleft(answer)
+                    self.wake()
+                raise
+
+    def _settle_one(self, task: Task, verdict: int, payload: Any, buffers: Any) -> None:
+        later = self.later
+        if verdict == wire.PLAIN_VALUE:
+            task.settle(marshal.loads(payload), None, later)  # noqa: S302  our own worker wrote it
+            return
+        try:
+            value = pickle.loads(payload, buffers=buffers) if buffers else pickle.loads(payload)
+        except BaseException as error:
+            task.settle(None, unreadable(f"the result of {task.name}", "here", error), later)
+            return
+        if verdict == wire.VALUE:
+            task.settle(value, None, later)
+        elif verdict == wire.UNREADABLE:
+            task.settle(None, unreadable(f"{task.name} or its arguments", "in the worker", value), later)
+        else:
+            task.settle(None, value if task.doom is None else task.doom.error(value), later)
+
+
+def unreadable(what: str, where: str, cause: BaseException) -> PayloadError:
+    """The error for something that could not be unpickled."""
+    error = PayloadError(f"{what} could not be unpickled {where}: {text_of(cause)}")
+    error.__cause__ = cause
+    return error
