@@ -323,7 +323,9 @@ def test_a_callback_may_kill_another_task(kind: str, run_script: Callable[..., s
         import os, sys, threading, time
         from millpond import Pool, TaskKilled
 
-        pool = Pool(2, kind=sys.argv[1])
+        pool = Pool(2, kind=sys.argv[1]).__enter__()
+        while pool.statistics().idle < 2:  # each in its own worker, or one would block the other's loop
+            time.sleep(0.01)
         victim, told = pool.submit(time.sleep, 3600), threading.Event()
         brief = pool.submit(time.sleep, 0.2)
 

@@ -6,6 +6,7 @@ And after a fork the child has the parent's memory but not its threads: there, e
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import weakref
 from typing import Protocol
@@ -16,6 +17,9 @@ class Closable(Protocol):
 
     def close_quietly(self, owner: int) -> None:
         """Accept no more and let the work end, without waiting for it."""
+
+    def give_up(self) -> None:
+        """The program ends by Ctrl-C: stop what runs, if that is possible."""
 
     def disown(self) -> None:
         """In a forked child: the pool is the parent's."""
@@ -44,7 +48,10 @@ def _drain() -> None:
     # Runs before the interpreter joins non-daemon threads, so the engines' threads can still finish
     global _exiting
     _exiting = True
+    interrupted = getattr(sys, "last_type", None) is KeyboardInterrupt
     for engine in list(_open):
+        if interrupted:
+            engine.give_up()
         engine.close_quietly(os.getpid())
 
 

@@ -168,6 +168,10 @@ class CrewControl(Engine):
             else:
                 self.wake()
 
+    def give_up(self) -> None:
+        """The program ends by Ctrl-C: do not wait for what runs."""
+        self.kill_at = time.monotonic()
+
     def stop_workers(self, *, force: bool) -> None:
         """Signal every worker; their tasks fail with WorkerDied, waiting ones are cancelled."""
 

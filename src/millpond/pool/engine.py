@@ -14,6 +14,7 @@ import logging
 import marshal
 import os
 import select
+import struct
 import threading
 import time
 from collections import deque
@@ -43,6 +44,8 @@ from millpond.rules.restart import Starts
 
 logger = logging.getLogger("millpond")
 DRIVE_FOR = 0.005  # a caller reads its own answer for this long, then leaves it to the dispatcher
+# What damaged bytes lead to; not every Exception, which a signal handler of the user's may raise here
+UNREADABLE = (ValueError, TypeError, IndexError, OverflowError, MemoryError, OSError, struct.error)
 READ = select.EPOLLIN | select.EPOLLONESHOT
 TICK = 0.01  # how soon answers that nobody rang for are found, and idle hands get work
 LOOK = 0.1  # how soon a worker that does not begin its task is noticed
@@ -153,6 +156,10 @@ class Engine(Settling):
 
     def close_quietly(self, owner: int) -> None:
         """Accept no more and let the work end, without waiting for it."""
+        raise NotImplementedError
+
+    def give_up(self) -> None:
+        """The program ends by Ctrl-C: stop what runs."""
         raise NotImplementedError
 
     def disown(self) -> None:
@@ -360,6 +367,7 @@ class Engine(Settling):
                 task.estimate = estimate
                 load += estimate
             keep(task)
+        self.head = None
         return batch
 
     def _head(self, held: int) -> Task | None:
@@ -519,7 +527,7 @@ class Engine(Settling):
         self.touching = link
         try:
             news = link.collect(self.unsettled)
-        except Exception:  # what it says makes no sense: it is not to be trusted any more
+        except UNREADABLE:  # what it says makes no sense: it is not to be trusted any more
             logger.exception("Worker %d sent something unreadable and is killed", link.pid)
             news, link.stray = [], True
             link.kill()

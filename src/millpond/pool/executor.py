@@ -132,6 +132,13 @@ class Pool(_Submitter):
         self._engine.start()
         return self
 
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Finish the work; but after Ctrl-C or a `sys.exit()` stop it, since nobody waits for it."""
+        if kind is not None and not issubclass(kind, Exception) and self._options.kind != "thread":
+            self.shutdown(cancel_futures=True, timeout=0)
+        else:
+            self.shutdown()
+
     # --- looking -----------------------------------------------------------------------------------
     def statistics(self) -> PoolStatistics:
         """Counts, durations and one row for each worker, as of now."""

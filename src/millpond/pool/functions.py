@@ -22,7 +22,7 @@ CACHEABLE = (FunctionType, BuiltinFunctionType, type)
 class Function:
     """One function as the pool knows it."""
 
-    __slots__ = ("data", "definitions", "estimate", "name", "number")
+    __slots__ = ("by_value", "data", "definitions", "estimate", "name", "number")
 
     def __init__(
         self, number: int, name: str, data: bytes | None = None, definitions: Sequence[Definition] = ()
@@ -31,6 +31,7 @@ class Function:
         self.name = name
         self.data = data  # None: travels inside each call
         self.definitions = definitions  # what `__main__` must hold in the worker first
+        self.by_value = False  # data is (name, function), of `__main__`
         self.estimate: float | None = None  # seconds a run takes, by measurement
 
 
@@ -89,9 +90,14 @@ class Functions:
 
     def _learn(self, call: Any) -> Function:
         packed = pack(call, by_value=self._by_value)
-        if packed.buffers:  # a closure over large arrays: let it travel with its buffers
+        if packed.buffers:  # a function that carries large arrays: let it travel with its buffers
             return self._of_kind(call)
-        function = Function(next(self._numbers), name_of(call), packed.data, self.prepare(packed.definitions))
+        own = [item for item in packed.definitions if item is call]
+        others = [item for item in packed.definitions if item is not call]
+        # By value under its own number: its name may come to mean another function later
+        data = self.prepare(own)[0].data if own else packed.data
+        function = Function(next(self._numbers), name_of(call), data, self.prepare(others))
+        function.by_value = bool(own)
         with self._lock:
             if len(self._known) >= REMEMBERED:
                 del self._known[next(iter(self._known))]

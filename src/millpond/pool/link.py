@@ -189,10 +189,13 @@ class Link:
         clear = len(self.known) >= KNOWN
         if clear:
             self.known.clear()
+            self.defined.clear()
         self.known.add(function.number)
         if function.definitions:
             self._define_main(function.definitions)
-        self._queue(wire.DEFINE, struct.pack("<BQ", clear, function.number) + function.data)
+        self._queue(
+            wire.DEFINE, struct.pack("<BBQ", clear, function.by_value, function.number) + function.data
+        )
 
     def _define_main(self, definitions: Any) -> None:
         new = [item for item in definitions if item not in self.defined]

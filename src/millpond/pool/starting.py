@@ -165,7 +165,7 @@ class Starting(Round):
     def _report(self, report: Report) -> None:
         engine = self.engine
         if isinstance(report, Broken):
-            self._lose_starter(report.cause)
+            self.lose_starter(report.cause)
             return
         link = engine.links.get(report.identity)
         if isinstance(report, Started):
@@ -189,7 +189,7 @@ class Starting(Round):
                 self.engine.epoll.unregister(link.pidfd)
         self._reports()
 
-    def _lose_starter(self, cause: str) -> None:
+    def lose_starter(self, cause: str) -> None:
         """The template is gone, and with it, by their own wish, all its workers: nobody is to blame."""
         starter, self.starter = self.starter, None
         if starter is None:

@@ -32,6 +32,7 @@ class Task(PoolFuture[Any]):
     # Defaults on the class: an ordinary task never sets these.
     items = 0  # calls in it, if it is a chunk of a map
     crashes = 0
+    losses = 0  # how often it went down with the template
     estimate = 0.0
     left = False  # has given back its place in a bounded queue
     link: Link | None = None

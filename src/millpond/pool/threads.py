@@ -400,6 +400,7 @@ class ThreadEngine:
         self._cancel_waiting()
 
     def _cancel_waiting(self) -> None:
+        """Cancel what nobody is on the way to: threads that are starting or were called have their task."""
         for task in self._take_all():
             task.cancel()
             self.guarded(partial(self.begin, task))
@@ -412,8 +413,12 @@ class ThreadEngine:
         found: list[Task] = []
 
         def action() -> None:
+            coming = sum(seat.state != "busy" for seat in self.seats.values()) - len(self.idle)
             while len(self.queue):
                 found.append(self.queue.take())
+            for task in found[:coming]:
+                self.queue.put(task)
+            del found[:coming]
 
         self.guarded(action)
         return found
@@ -435,6 +440,10 @@ class ThreadEngine:
         self.guarded(action)
         self.clock_bell.set()
         self.finished.set()
+
+    def give_up(self) -> None:
+        """The program ends by Ctrl-C: what has not begun never will; threads cannot be stopped."""
+        self._cancel_waiting()
 
     def disown(self) -> None:
         """After a fork, in the child: the threads are the parent's."""

@@ -34,6 +34,7 @@ from millpond.rules.restart import after_success
 STACK_WAIT = 0.05  # how long a worker about to be killed may take to dump its stack
 STACK_POLL = 0.002
 EXIT_CODE_WAIT = 2.0  # how long the exit code may lag behind the pidfd
+MOST_LOSSES = 2  # a task that was there each time the template died is the likely reason
 LEAVE_WAIT = 5.0  # a worker told to go is killed after this
 SOFT_CANCEL_WAIT = 0.3  # an async task told to stop has this long before its worker is killed
 
@@ -215,7 +216,8 @@ class Upkeep(Starting, Stopping):
 
     def _died_under(self, link: Link, task: Task, suspects: int) -> None:
         engine = self.engine
-        if link.lost:
+        task.losses += link.lost
+        if link.lost and task.losses <= MOST_LOSSES:
             engine.returned.append(task)  # the template died: the environment's fault, nobody pays
             return
         start = link.running().get(task.number)

@@ -67,7 +67,7 @@ class Worker:
         self.tickets = tickets
         self.reader = wire.FrameReader(sock)
         self.functions: dict[int, Callable[..., Any]] = {}
-        self.unread: dict[int, bytes] = {}
+        self.unread: dict[int, tuple[bool, bytes]] = {}
         self.outbox = Outbox(sock, self.page, bell)
         self.setup = Setup("process", 1, None, False, None, None, b"")
         self.born = time.monotonic()
@@ -98,13 +98,13 @@ class Worker:
         return []
 
     def _define(self, body: Any) -> None:
-        clear, number = struct.unpack_from("<BQ", body)
+        clear, by_value, number = struct.unpack_from("<BBQ", body)
         if clear:
             self.functions.clear()
             self.unread.clear()
         # Unpickled inside the first task that calls it, so that a failing import is that task's error
         self.functions.pop(number, None)
-        self.unread[number] = bytes(body[9:])
+        self.unread[number] = bool(by_value), bytes(body[10:])
 
     def _define_main(self, body: Any) -> None:
         main = sys.modules["__main__"]
@@ -140,7 +140,13 @@ class Worker:
         return function, content, NO_KEYWORDS
 
     def _load(self, number: int) -> Callable[..., Any]:
-        function: Callable[..., Any] = load(self.unread[number])
+        by_value, data = self.unread[number]
+        function: Callable[..., Any]
+        if by_value:
+            name, function = load(data)
+            setattr(sys.modules["__main__"], name, function)
+        else:
+            function = load(data)
         self.functions[number] = function
         return function
 
