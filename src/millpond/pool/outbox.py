@@ -27,7 +27,7 @@ from millpond.pool.remote import Remote, Unreadable, describe, pack_plain
 
 SMALL = 16 * 1024  # answers up to this size go through the ring
 SAMPLE = 16
-FLUSH_AFTER = 1_000_000  # ns: an answer waits in the ring no longer than this for the doorbell
+FLUSH_AFTER = 2_000_000  # ns: an answer waits in the ring no longer than this for the doorbell
 
 
 class Outbox:
