@@ -361,3 +361,41 @@ def test_a_task_that_outgrows_its_memory_is_stopped_with_the_figures():
         assert isinstance(error, MemoryExceeded)
         assert "200,000,000" in str(error)
         assert pool.submit(faults.echo, 1).result(LONG) == 1
+
+
+CTRL_C = """
+    import signal, time
+    from millpond import Pool
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with Pool(2) as pool:
+        futures = [pool.submit(time.sleep, 1000) for _ in range(4)]
+        while pool.statistics().busy < 2: time.sleep(0.01)
+        print(*[row.pid for row in pool.statistics().workers], flush=True)
+        futures[0].result()
+"""
+
+
+def test_ctrl_c_in_a_with_block_ends_the_program_and_its_workers():
+    script = textwrap.dedent(CTRL_C)
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as program:
+        assert program.stdout is not None
+        pids = [int(pid) for pid in program.stdout.readline().split()]
+        program.send_signal(signal.SIGINT)
+        _, errors = program.communicate(timeout=LONG)
+    assert "KeyboardInterrupt" in errors
+    assert wait_until_dead(pids, 5)
+
+
+def test_shutdown_with_a_timeout_ends_even_if_the_template_is_stopped():
+    pool = Pool(1)
+    worker = pool.submit(faults.pid_of).result(LONG)
+    status = Path(f"/proc/{worker}/status").read_text()
+    [template] = [int(line.split()[1]) for line in status.splitlines() if line.startswith("PPid:")]
+    os.kill(template, signal.SIGSTOP)
+    os.kill(worker, signal.SIGKILL)
+    waiting = pool.submit(faults.echo, 1)
+    pool.shutdown(timeout=0.5)
+    assert waiting.done()
+    assert wait_until_dead([template], 5)

@@ -43,7 +43,7 @@ class Starting(Round):
     def _take_back_unbegun(self, link: Link) -> None:
         raise NotImplementedError
 
-    def _start_some(self, count: int, ready: int) -> None:
+    def _start_some(self, count: int) -> None:
         engine = self.engine
         if not count:
             return

@@ -31,12 +31,9 @@ from millpond.rules.crew import Bounds, Crew, plan
 from millpond.rules.dispatch import Load, in_the_way_for, victim
 from millpond.rules.restart import after_success
 
-STACK_WAIT = 0.05  # how long a worker about to be killed may take to dump its stack
-STACK_POLL = 0.002
 EXIT_CODE_WAIT = 2.0  # how long the exit code may lag behind the pidfd
 MOST_LOSSES = 2  # a task that was there each time the template died is the likely reason
 LEAVE_WAIT = 5.0  # a worker told to go is killed after this
-SOFT_CANCEL_WAIT = 0.3  # an async task told to stop has this long before its worker is killed
 
 
 class Upkeep(Starting, Stopping):
@@ -152,7 +149,7 @@ class Upkeep(Starting, Stopping):
             self._drain(engine.links[identity], "resize" if index < surplus else "idle")
         if decision.look_again_at is not None:
             self.by(decision.look_again_at)
-        self._start_some(decision.start, ready=busy + len(crew.idle))
+        self._start_some(decision.start)
 
     # --- hearing -----------------------------------------------------------------------------------
     def _readable(self, link: Link) -> None:
