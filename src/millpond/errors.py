@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import signal as signals
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
 class MillpondError(Exception):
@@ -35,8 +35,7 @@ class PoolError(MillpondError):
     """The root of what a pool may raise or put on a future."""
 
 
-@dataclass(frozen=True, slots=True)
-class Death:
+class Death(NamedTuple):
     """What is known about the end of a worker process."""
 
     pid: int

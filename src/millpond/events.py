@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 logger = logging.getLogger("millpond")
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerStarted:
+class WorkerStarted(NamedTuple):
     """A worker is up and takes tasks."""
 
     pid: int
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerStopped:
+class WorkerStopped(NamedTuple):
     """A worker is gone: idle, resize, tasks, memory, age, timeout, killed, stray, shutdown or died."""
 
     pid: int
@@ -29,8 +27,7 @@ class WorkerStopped:
     signal: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerFailedToStart:
+class WorkerFailedToStart(NamedTuple):
     """A worker could not start; the next try comes after `retry_in` seconds."""
 
     cause: str
@@ -38,8 +35,7 @@ class WorkerFailedToStart:
     retry_in: float
 
 
-@dataclass(frozen=True, slots=True)
-class TaskTimedOut:
+class TaskTimedOut(NamedTuple):
     """A task overran its time and its worker was killed."""
 
     task: str
@@ -47,8 +43,7 @@ class TaskTimedOut:
     ran_for: float
 
 
-@dataclass(frozen=True, slots=True)
-class TaskCrashed:
+class TaskCrashed(NamedTuple):
     """A worker died while it ran this task."""
 
     task: str
@@ -56,16 +51,16 @@ class TaskCrashed:
     cause: str
 
 
-@dataclass(frozen=True, slots=True)
-class PoolBecameDegraded:
+class PoolBecameDegraded(NamedTuple):
     """No worker can be started; tasks fail with PoolDegraded until one can."""
 
     cause: str
 
 
-@dataclass(frozen=True, slots=True)
-class PoolRecovered:
-    """Workers start again."""
+class PoolRecovered(NamedTuple):
+    """Workers start again, after so many starts in a row that failed."""
+
+    failures: int
 
 
 Event = (

@@ -4,28 +4,32 @@ Every option that takes a duration or a size goes through these two functions, s
 everywhere. Pure: values in, values out. Never guesses: what could be read in two ways is refused.
 """
 
+from __future__ import annotations
+
 import math
 import re
 import reprlib
-from datetime import timedelta
-from fractions import Fraction
 from numbers import Integral, Real
+from typing import TYPE_CHECKING
 
 from millpond.errors import OptionError
+
+if TYPE_CHECKING:
+    from datetime import timedelta
 
 # Bounded digits keep every conversion cheap and finite, whatever text arrives.
 _NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,18})?"
 
 # Largest unit first and each at most once: "1h30m" reads one way only, "30m1h" and "1h1h" are typing errors.
-_SECONDS_IN = {
-    "d": Fraction(86_400),
-    "h": Fraction(3_600),
-    "m": Fraction(60),
-    "s": Fraction(1),
-    "ms": Fraction(1, 1000),
+_MILLISECONDS_IN = {
+    "d": 86_400_000,
+    "h": 3_600_000,
+    "m": 60_000,
+    "s": 1000,
+    "ms": 1,
 }
 _DURATION = re.compile(
-    r"\s*".join(rf"(?:(?P<{unit}>{_NUMBER})\s*{unit}(?![a-z]))?" for unit in _SECONDS_IN), re.ASCII
+    r"\s*".join(rf"(?:(?P<{unit}>{_NUMBER})\s*{unit}(?![a-z]))?" for unit in _MILLISECONDS_IN), re.ASCII
 )
 
 _BYTES_IN = {"b": 1}
@@ -65,8 +69,8 @@ def size_in_bytes(value: int | str, *, name: str) -> int:
 
 
 def _seconds_or_none(value: object) -> float | None:
-    if isinstance(value, timedelta):
-        return value.total_seconds()
+    if hasattr(value, "total_seconds"):  # a timedelta; importing its module would cost a pool memory
+        return float(value.total_seconds())
     if isinstance(value, str):
         return _seconds_in_text(value.strip())
     if isinstance(value, Real) and not isinstance(value, bool):
@@ -84,7 +88,8 @@ def _seconds_in_text(text: str) -> float | None:
     if not text or match is None:
         return None
     # Exact until the last step, so that "0.1s" is 0.1 and "1h30m" is 5400.0.
-    return float(sum(Fraction(n) * _SECONDS_IN[unit] for unit, n in match.groupdict().items() if n))
+    total = sum(_quintillionths(n) * _MILLISECONDS_IN[unit] for unit, n in match.groupdict().items() if n)
+    return total / (1000 * 10**18)
 
 
 def _bytes_or_none(value: object) -> int | None:
@@ -104,4 +109,10 @@ def _bytes_in_text(text: str) -> int | None:
     factor = _BYTES_IN.get(match["unit"].lower()) if match else None
     if match is None or factor is None:
         return None
-    return int(Fraction(match["number"]) * factor)
+    return _quintillionths(match["number"]) * factor // 10**18
+
+
+def _quintillionths(number: str) -> int:
+    """A decimal number times 10**18, exactly: it has at most 18 digits behind the point."""
+    whole, _, part = number.partition(".")
+    return int(whole + part.ljust(18, "0"))

@@ -105,8 +105,15 @@ def test_threads_are_counted_one_by_one():
     assert tally.wait().total == pytest.approx(4.995e-6)
 
 
+def tally_of(**counts):
+    tally = Tally()
+    for name, count in counts.items():
+        setattr(tally, name, count)
+    return tally
+
+
 def test_a_copy_is_a_snapshot():
-    tally = Tally(submitted=3, crashed=1)
+    tally = tally_of(submitted=3, crashed=1)
     copy = tally.copy()
     tally.add(1, 1, failed=False)
     tally.submitted += 1
@@ -117,7 +124,9 @@ def test_a_copy_is_a_snapshot():
 def test_the_public_record_counts_workers_by_state_and_tasks_by_end():
     states = ["busy", "idle", "idle", "starting", "draining", "dead"]
     rows = tuple(WorkerRow(index, state, None, None, 0, 0, 1.0) for index, state in enumerate(states))
-    tally = Tally(submitted=9, crashed=1, timed_out=2, expired=3, cancelled=4, recycled=5, done=8, errored=2)
+    tally = tally_of(
+        submitted=9, crashed=1, timed_out=2, expired=3, cancelled=4, recycled=5, done=8, errored=2
+    )
     found = tally.statistics(rows, states, queued=6, unseen=1)
     assert (found.size, found.busy, found.idle, found.starting, found.draining) == (5, 1, 2, 1, 1)
     assert (found.submitted, found.completed, found.errored, found.queued) == (10, 6, 2, 6)

@@ -66,7 +66,8 @@ class TwoEnds:
     def collect(self):
         """What the parent finds now: (number, verdict, payload, buffers) of each answer, and the news."""
         answers: deque = deque()
-        news = self.link.collect(answers)
+        self.link.collect(answers)
+        news, self.link.news = self.link.news, []
         found = [(task.number, verdict, payload, buffers) for task, verdict, payload, buffers in answers]
         self.answers += found
         return found, news

@@ -12,6 +12,7 @@ from millpond.rules.dispatch import (
     SHARE_FROM,
     SLOW_ITEM,
     STALLED,
+    WATCH,
     WINDOW,
     Load,
     chunk_size,
@@ -20,6 +21,7 @@ from millpond.rules.dispatch import (
     learn,
     quota,
     victim,
+    watch_for,
 )
 
 calm = settings(deadline=None)
@@ -49,6 +51,11 @@ FITS = [
 @pytest.mark.parametrize(("held", "load", "estimate", "expected"), FITS)
 def test_a_worker_is_sent_one_more_task_only_if_it_fits(held, load, estimate, expected):
     assert fits(held, load, estimate) is expected
+
+
+def test_nothing_is_sent_behind_a_task_that_is_in_the_way():
+    assert hungry(1, 0.0, running_for=STALLED / 2)
+    assert not hungry(1, 0.0, running_for=STALLED)
 
 
 def test_of_bulky_tasks_one_runs_and_one_waits():
@@ -135,6 +142,15 @@ def test_an_estimate_settles_on_a_steady_run_time(start, steady):
     for _ in range(100):
         estimate = learn(estimate, steady)
     assert estimate == pytest.approx(steady, rel=1e-6)
+
+
+# --- watching ------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("estimate", "cores", "expected"),
+    [(None, 8, 0.0), (1.0, 8, 0.0), (WATCH / 2, 8, 0.0), (WATCH / 3, 1, 0.0), (WATCH / 3, 2, WATCH)],
+)
+def test_a_caller_watches_only_for_a_short_task_on_another_core(estimate, cores, expected):
+    assert watch_for(estimate, cores) == expected
 
 
 # --- victim --------------------------------------------------------------------------------------

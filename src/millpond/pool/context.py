@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextvars
 import importlib
-import inspect
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -61,6 +60,8 @@ class WithValues:
         self.__module__, self.__qualname__ = getattr(call, "__module__", ""), _name(call)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        import inspect  # a megabyte that pools without context need not hold
+
         if inspect.iscoroutinefunction(self.func):
             return self._later(args, kwargs)  # set inside, where the coroutine runs in its own context
         return contextvars.copy_context().run(self._now, args, kwargs)

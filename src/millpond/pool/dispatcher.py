@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures._base import PENDING, RUNNING
-from dataclasses import replace
 
 from millpond.errors import PoolClosed, PoolError, TaskKilled
 from millpond.pool import at_exit
@@ -105,9 +104,11 @@ def _mend(engine: Engine) -> None:
         for task in link.committing:
             link.inflight.pop(task.number, None)
             task.link = None
-        if link is engine.touching:  # its tickets, frames and books may not match any more
+        if link is engine.sending or link.reader.torn:  # tickets and tasks, or frames, may not match
             link.draining = link.draining or "stray"
             link.kill()
+        elif link is engine.hearing:  # an answer may be read twice: it does no harm, but nothing more
+            link.stray = True
         link.committing = []
         link.driven = link.armed = False
         engine.collect(link, time.monotonic())  # the bell may have been silenced for nothing
@@ -119,7 +120,7 @@ def _mend(engine: Engine) -> None:
         if id(task) not in known and not task.done():
             known.add(id(task))
             engine.returned.append(task)
-    engine.touching = None
+    engine.sending = engine.hearing = None
     for link in engine.links.values():
         if not link.inflight and link not in engine.idle:
             engine.rest(link, time.monotonic())
@@ -233,7 +234,7 @@ def _clean_up(engine: Engine, upkeep: Upkeep) -> None:
         engine.epoll.close()
         os.close(engine.bell)
         engine.bell = -1
-        engine.options = replace(engine.options, initializer=None, initargs=())
+        engine.options = engine.options._replace(initializer=None, initargs=())
     at_exit.forget(engine)
     _tell(engine)
     engine.up.set()

@@ -28,6 +28,7 @@ from millpond.events import Event, Events
 from millpond.pool import wire
 from millpond.pool.admission import expired_error, leave_queue, wait_for_room
 from millpond.pool.at_exit import exiting
+from millpond.pool.cores import usable_cores
 from millpond.pool.functions import Functions
 from millpond.pool.future import DONE, PoolFuture
 from millpond.pool.link import Link
@@ -38,7 +39,7 @@ from millpond.pool.settling import Settling
 from millpond.pool.statistics import Tally
 from millpond.pool.task import Task
 from millpond.rules.crew import task_budget
-from millpond.rules.dispatch import fits, hungry, quota
+from millpond.rules.dispatch import fits, hungry, quota, watch_for
 from millpond.rules.limits import queue_limit
 from millpond.rules.restart import Starts
 
@@ -72,6 +73,7 @@ class Engine(Settling):
         self.rearm: deque[Link] = deque()
         self.functions = Functions(by_value=options.mp_context is None)
         self.numbers = itertools.count(1)
+        self.cores = usable_cores()
         # No slots to share, no budget to keep, no memory to watch: a task needs no further thought
         self.simple = (
             options.concurrency == 1 and options.max_tasks_per_child is None and options.max_memory is None
@@ -85,7 +87,8 @@ class Engine(Settling):
         self.ended = False  # the dispatcher looks at nothing any more
         self.moving: list[Task] = []  # out of one place and not yet in the next
         self.head: Task | None = None  # the last one taken out of the line
-        self.touching: Link | None = None  # whose books are being changed
+        self.sending: Link | None = None  # to whom something is being sent
+        self.hearing: Link | None = None  # whose answers are being taken
         self.shaken = False  # a turn was interrupted
         self.attention = False  # the dispatcher should look at the size of the crew
         self.eager = True  # a submit should take a turn itself
@@ -253,9 +256,10 @@ class Engine(Settling):
         self.tally.submitted += task.items or 1
         if self.begin(task, now):
             self.idle.pop()
-            self.touching = link
+            task.estimate = task.function.estimate or 0.0
+            self.sending = link
             link.send_tasks([task])
-            self.touching = None
+            self.sending = None
             link.fed_at = self.fed_at = now
             self.wake_by(now + LOOK)
             self.arm(link)
@@ -300,8 +304,11 @@ class Engine(Settling):
             head = self._head(1)
             if head is None:
                 return
-            if link.inflight and self._open(link) and hungry(len(link.inflight), link.load, head.bulky):
+            if link.inflight and self._open(link) and self._hungry(link, head, now):
                 self._feed(link, now)
+
+    def _hungry(self, link: Link, head: Task, now: float) -> bool:
+        return hungry(len(link.inflight), link.load, head.bulky, link.running_for(now))
 
     def _assign_slots(self, now: float) -> None:
         """Async workers: the emptiest first, up to their number of slots."""
@@ -333,9 +340,9 @@ class Engine(Settling):
         batch = self._batch(link, limit, now)
         if not batch:
             return False
-        self.touching = link
+        self.sending = link
         link.send_tasks(batch)
-        self.touching = None
+        self.sending = None
         self.moving = []
         if budget is not None and link.sent >= budget:
             link.draining = "tasks"
@@ -419,6 +426,8 @@ class Engine(Settling):
             self.wake_by(now + MEMORY_POLL)
         for task in batch:
             options = task.options
+            if options.plain:
+                continue
             if options.timeout is not None:
                 due = now + options.timeout
                 soonest = due if soonest is None or due < soonest else soonest
@@ -471,12 +480,13 @@ class Engine(Settling):
         """
         until = time.monotonic() + (DRIVE_FOR if limit is None else min(limit, DRIVE_FOR))
         while future._state not in DONE and not self.ended:
-            link = future.link if isinstance(future, Task) else None
+            assert isinstance(future, Task)
+            link, watch = future.link, watch_for(future.function.estimate, self.cores)
             left = until - time.monotonic()
             if link is None or left <= 0 or not self._claim(link):
                 return
             try:
-                ready = link.poll.poll(left * 1000)
+                ready = link.seen_within(watch) or link.poll.poll(left * 1000)
             finally:
                 self.rearm.append(link)
                 self.read(link if not link.closed else None)
@@ -524,18 +534,15 @@ class Engine(Settling):
 
     def collect(self, link: Link, now: float) -> None:
         """Take what a worker has to say; frames that are not answers wait for the dispatcher."""
-        self.touching = link
+        self.hearing = link
         try:
-            news = link.collect(self.unsettled)
+            link.collect(self.unsettled)
         except UNREADABLE:  # what it says makes no sense: it is not to be trusted any more
             logger.exception("Worker %d sent something unreadable and is killed", link.pid)
-            news, link.stray = [], True
+            link.stray = True
             link.kill()
-        self.touching = None
-        if news:
-            link.news.extend(news)
-            self.attention = True
-        if link.stray:
+        self.hearing = None
+        if link.news or link.stray:
             self.attention = True
         if not link.inflight:
             self.rest(link, now)

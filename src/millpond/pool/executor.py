@@ -12,7 +12,6 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
-from datetime import timedelta
 from multiprocessing.context import BaseContext
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack
 
@@ -21,6 +20,7 @@ from millpond.events import Subscriber, logger
 from millpond.pool import context as contexts
 from millpond.pool.mapping import Mapping, with_progress
 from millpond.pool.options import (
+    Duration,
     PoolKeywords,
     PoolOptions,
     TaskKeywords,
@@ -31,11 +31,11 @@ from millpond.pool.options import (
     task_options,
 )
 from millpond.pool.statistics import Health, PoolStatistics
-from millpond.pool.threads import ThreadEngine
 from millpond.units import seconds
 
 if TYPE_CHECKING:
     from millpond.pool.crew_control import CrewControl
+    from millpond.pool.threads import ThreadEngine
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -152,9 +152,7 @@ class Pool(_Submitter):
         """Call `subscriber` with every event of the pool; returns the function that ends it."""
         return self._engine.events.subscribe(subscriber)
 
-    def monitor(
-        self, every: float | timedelta | str, callback: Callable[[PoolStatistics], object]
-    ) -> Callable[[], None]:
+    def monitor(self, every: Duration, callback: Callable[[PoolStatistics], object]) -> Callable[[], None]:
         """Call `callback` with the statistics every so often; returns the function that ends it."""
         period = seconds(every, name="every")
         if period <= 0:
@@ -191,7 +189,7 @@ class Pool(_Submitter):
         wait: bool = True,
         *,
         cancel_futures: bool = False,
-        timeout: float | timedelta | str | None = None,
+        timeout: Duration | None = None,
     ) -> None:
         """Accept no more work, finish what there is, then end the workers.
 
@@ -216,6 +214,8 @@ class Pool(_Submitter):
 
 def _engine_for(options: PoolOptions) -> CrewControl | ThreadEngine:
     if options.kind == "thread":
+        from millpond.pool.threads import ThreadEngine
+
         return ThreadEngine(options)
     from millpond.pool.crew_control import CrewControl  # needs Linux: threads must work without it
 

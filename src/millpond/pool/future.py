@@ -4,6 +4,9 @@ The standard future builds a condition variable at birth, its largest cost. Here
 of waiters and the list of callbacks appear on first use. Setting a result takes no lock: the setter
 looks at `_watched` and publishes `_state` in one step; whoever wants to watch sets `_watched` first and
 looks at `_state` second. Once a future is watched, its state changes only under its condition.
+
+`result()` never takes that condition: an interrupt could leave it locked for ever. It sleeps on a lock
+of its own, which whoever settles the future releases.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 DONE = frozenset({FINISHED, CANCELLED, CANCELLED_AND_NOTIFIED})
+LOST = 10.0  # a condition held this long was left locked by an interrupted caller of the standard library
+NAP = 5.0  # how long a sleeper can be left unrung by a settler that was interrupted
 
 
 class Owner(Protocol):
@@ -79,19 +84,37 @@ class PoolFuture(Future[T]):
         if not self._watched:
             self._state = FINISHED
             return
-        with self._condition:  # wait() and as_completed() rely on the state not changing under it
-            self._state = FINISHED
-            for waiter in self._waiters:
-                if self._exception is not None:
-                    waiter.add_exception(self)
-                else:
-                    waiter.add_result(self)
-            self._condition.notify_all()
+        self._publish(FINISHED)
         if self._done_callbacks:
             if later is None:
                 self.run_callbacks()
             else:
                 later.append(self)
+
+    def _publish(self, state: str) -> None:
+        """Change the state of a watched future and wake everybody who waits for it."""
+        condition = self._condition  # wait() and as_completed() rely on the state not changing under it
+        held = condition.acquire(timeout=LOST)
+        try:
+            self._state = state
+            if state is FINISHED:
+                for waiter in self._waiters:
+                    if self._exception is not None:
+                        waiter.add_exception(self)
+                    else:
+                        waiter.add_result(self)
+            if held:
+                condition.notify_all()
+        finally:
+            if held:
+                condition.release()
+        for sleeper in tuple(self._sleepers):
+            if sleeper.locked():
+                sleeper.release()
+
+    @property
+    def _sleepers(self) -> deque[threading.Lock]:
+        return self.__dict__.setdefault("_lazy_sleepers", deque())  # type: ignore[no-any-return]
 
     def run_callbacks(self) -> None:
         """Run the callbacks. One that raises, whatever it raises, disturbs neither the others nor us."""
@@ -106,8 +129,7 @@ class PoolFuture(Future[T]):
         if not self._watched:
             self._state = CANCELLED
             return
-        with self._condition:
-            self._state = CANCELLED
+        self._publish(CANCELLED)
 
     def cancel(self) -> bool:
         """Cancel the call if its task has not been given to a worker."""
@@ -117,16 +139,12 @@ class PoolFuture(Future[T]):
         if not owner.cancel(self):
             return self.cancelled()
         if self._watched:
-            with self._condition:
-                self._condition.notify_all()
             self.run_callbacks()
         return True
 
     def abandon(self, later: deque[PoolFuture[Any]]) -> None:
         """Cancel a future whose task was taken off the books; waiters hear of it, callbacks run later."""
-        with self._condition:
-            self._state = CANCELLED
-            self._condition.notify_all()
+        self._publish(CANCELLED)
         self.set_running_or_notify_cancel()
         if self._done_callbacks:
             later.append(self)
@@ -159,11 +177,17 @@ class PoolFuture(Future[T]):
             owner.drive(self, timeout)
             if self._state is FINISHED:
                 return
-        with self._condition:
+        bell = threading.Lock()
+        bell.acquire()
+        self._watched = True
+        self._sleepers.append(bell)
+        try:
             while self._state not in DONE:
-                left = None if until is None else until - time.monotonic()
-                if left is not None and left <= 0:
+                left = NAP if until is None else min(until - time.monotonic(), NAP)
+                if left <= 0:
                     raise FutureTimeout
-                self._condition.wait(left)
+                bell.acquire(timeout=left)
+        finally:
+            self._sleepers.remove(bell)
         if self._state is not FINISHED:
             raise CancelledError

@@ -30,6 +30,7 @@ from millpond.rules.dispatch import learn
 
 KNOWN = 256  # functions a worker remembers
 OUTPUT_KEPT = 8192
+ORDERED = os.uname().machine in ("x86_64", "i686")  # stores are seen in the order they were made
 
 
 # The end of one task, still pickled: (task, verdict, payload, buffers). A plain tuple, for speed.
@@ -231,8 +232,8 @@ class Link:
         return True
 
     # --- receiving --------------------------------------------------------------------------------
-    def collect(self, answers: deque[Answer]) -> list[wire.Frame]:
-        """Take every answer that is there; returns the other frames, for the engine.
+    def collect(self, answers: deque[Answer]) -> None:
+        """Take every answer that is there; the other frames become news for the engine.
 
         Silences the bell first: whatever is written after that rings again. The socket is only looked
         at when the page says that a frame has begun.
@@ -241,7 +242,6 @@ class Link:
             os.eventfd_read(self.bell)
         except BlockingIOError:
             pass
-        news: list[wire.Frame] = []
         while self.frames < self.page.words[layout.FRAMES] or self.reader.partial:
             try:
                 frames = self.reader.read()
@@ -252,9 +252,23 @@ class Link:
                 if frame.kind == wire.RESULT:
                     self._take_result(frame, answers)
                 else:
-                    news.append(frame)
+                    self.news.append(frame)
+            self.reader.torn = False
         self._take_ring(answers)
-        return news
+
+    def seen_within(self, seconds: float) -> bool:
+        """Watch for an answer without sleeping. Only where the ring's bytes are visible no later than its
+        counter: elsewhere the bell must order them."""
+        if not seconds or not ORDERED or len(self.inflight) != 1:
+            return False
+        words, seen, until = self.page.words, self.consumed, time.monotonic() + seconds
+        try:
+            while words[layout.WRITTEN] == seen:
+                if time.monotonic() > until:
+                    return False
+        except ValueError:  # the worker died and was buried meanwhile
+            return False
+        return True
 
     def _take_ring(self, answers: deque[Answer]) -> None:
         words = self.page.words
@@ -365,6 +379,11 @@ class Link:
             if number in self.inflight:
                 found[number] = start / 1e9
         return found
+
+    def running_for(self, now: float) -> float:
+        """How long the task of a one-task worker has run; 0.0 if none has begun."""
+        number, start = self.page.running(0)
+        return now - start / 1e9 if number in self.inflight else 0.0
 
     def send_cancel(self, number: int) -> None:
         """Ask an async worker to cancel one task."""

@@ -9,18 +9,19 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
 from multiprocessing.context import BaseContext
-from typing import Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict
 
 from millpond.errors import OptionError
 from millpond.pool.cores import usable_cores
 from millpond.pool.page import MAX_SLOTS
 from millpond.units import seconds, size_in_bytes
 
+if TYPE_CHECKING:
+    from datetime import timedelta
+
 Kind = Literal["process", "thread", "async"]
-Duration = float | timedelta | str
+Duration: TypeAlias = "float | timedelta | str"
 Size = int | str
 
 
@@ -59,8 +60,7 @@ class PoolKeywords(TypedDict, total=False):
     name: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class TaskOptions:
+class TaskOptions(NamedTuple):
     """How one task is treated."""
 
     priority: int = 0
@@ -69,20 +69,12 @@ class TaskOptions:
     max_queue_age: float | None = None
     retries_on_crash: int = 0
     context: Any = False
-
-    @property
-    def ages(self) -> bool:
-        """Must it be rejected if it waits too long?"""
-        return self.max_queue_age is not None or self.deadline is not None
-
-    @property
-    def plain(self) -> bool:
-        """Nothing that must be watched task by task."""
-        return self.timeout is None and self.deadline is None and not self.retries_on_crash
+    # Follows from the others, and is asked for every task:
+    ages: bool = False  # must be rejected if it waits too long
+    plain: bool = True  # nothing that must be watched task by task
 
 
-@dataclass(frozen=True, slots=True)
-class PoolOptions:
+class PoolOptions(NamedTuple):
     """How a pool behaves."""
 
     max_workers: int
@@ -201,7 +193,15 @@ def task_options(base: TaskOptions, keywords: Mapping[str, Any], kind: str = "pr
         changes["retries_on_crash"] = _whole(keywords["retries_on_crash"], "retries_on_crash", 0)
     if "context" in keywords:
         changes["context"] = keywords["context"]
-    return replace(base, **changes)
+    return _derived(base._replace(**changes))
+
+
+def _derived(options: TaskOptions) -> TaskOptions:
+    watched = options.timeout is not None or options.deadline is not None
+    return options._replace(
+        ages=options.max_queue_age is not None or options.deadline is not None,
+        plain=not watched and not options.retries_on_crash,
+    )
 
 
 def _task_part(keywords: Mapping[str, Any]) -> dict[str, Any]:

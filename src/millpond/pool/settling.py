@@ -42,18 +42,21 @@ class Settling:
         Every thread takes from the same line: what one that is interrupted leaves, another settles.
         """
         unsettled = self.unsettled
-        while unsettled:
-            try:
-                answer = unsettled.popleft()
-            except IndexError:
-                return
-            try:
-                if not answer[0].done():
-                    self._settle_one(*answer)
-            except BaseException:
-                if not answer[0].done():
-                    unsettled.appendleft(answer)
-                    self.wake()
+        if not unsettled:
+            return
+        try:
+            # Not `answer = popleft()`: an interrupt comes after a call, before its value is anybody's
+            for answer in iter(unsettled.popleft, None):
+                try:
+                    if not answer[0].done():
+                        self._settle_one(*answer)
+                except BaseException:
+                    if not answer[0].done():
+                        unsettled.appendleft(answer)
+                        self.wake()
+                    raise
+        except IndexError:
+            if unsettled:  # not the end of the line
                 raise
 
     def _settle_one(self, task: Task, verdict: int, payload: Any, buffers: Any) -> None:

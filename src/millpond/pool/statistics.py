@@ -6,15 +6,14 @@ Workers count in their own pages at no cost to the parent; a dead worker's count
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from millpond.pool import page as layout
 from millpond.pool.page import Page, bucket_bounds
 from millpond.rules.restart import Starts
 
 
-@dataclass(frozen=True, slots=True)
-class Durations:
+class Durations(NamedTuple):
     """A distribution of durations, in seconds; percentiles are good to about ten percent."""
 
     mean: float
@@ -24,8 +23,7 @@ class Durations:
     p99: float
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerRow:
+class WorkerRow(NamedTuple):
     """One worker at the moment of asking."""
 
     pid: int
@@ -37,8 +35,7 @@ class WorkerRow:
     age: float
 
 
-@dataclass(frozen=True, slots=True)
-class PoolStatistics:
+class PoolStatistics(NamedTuple):
     """A pool at the moment of asking; counts are since its start."""
 
     size: int
@@ -61,31 +58,21 @@ class PoolStatistics:
     workers: tuple[WorkerRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(NamedTuple):
     """ok, degraded or failed, with a sentence for each reason."""
 
     status: str
     reasons: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
 class Tally:
     """Running sums. Changed under the engine's lock."""
 
-    submitted: int = 0
-    crashed: int = 0
-    timed_out: int = 0
-    expired: int = 0
-    cancelled: int = 0
-    killed: int = 0
-    recycled: int = 0
-    done: int = 0
-    errored: int = 0
-    sum_wait: int = 0
-    sum_run: int = 0
-    waits: list[int] = field(default_factory=lambda: [0] * layout.HISTOGRAM)
-    runs: list[int] = field(default_factory=lambda: [0] * layout.HISTOGRAM)
+    def __init__(self) -> None:
+        self.submitted = self.crashed = self.timed_out = self.expired = self.cancelled = self.killed = 0
+        self.recycled = self.done = self.errored = self.sum_wait = self.sum_run = 0
+        self.waits = [0] * layout.HISTOGRAM
+        self.runs = [0] * layout.HISTOGRAM
 
     def fold(self, page: Page, answered: int) -> None:
         """Add a worker's counts; `answered` is how many answers have come from it."""
@@ -109,8 +96,9 @@ class Tally:
 
     def copy(self) -> Tally:
         """A snapshot to add live pages to."""
-        values = {name: getattr(self, name) for name in self.__slots__}
-        return Tally(**{**values, "waits": list(self.waits), "runs": list(self.runs)})
+        other = Tally()
+        vars(other).update(vars(self), waits=list(self.waits), runs=list(self.runs))
+        return other
 
     def wait(self) -> Durations:
         """How long tasks waited before they began."""

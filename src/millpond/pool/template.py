@@ -31,6 +31,7 @@ START, START_WARM = b"+"[0], b"w"[0]  # the second: functions of `__main__` will
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 DUMP_SIGNAL = signal.SIGRTMAX - 3  # out of the way of signals that programs use
 
+_filling: list[bytes] = []
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
 
 
@@ -197,8 +198,32 @@ def warm_up() -> None:
     """Import what functions of `__main__` need to arrive, once here instead of once in each worker."""
     import cloudpickle  # noqa: F401
 
+    settle_down()
+
+
+def settle_down() -> None:
+    """Leave the heap so that workers share as many of its pages as possible."""
     gc.collect()
-    gc.freeze()  # workers share these pages: never move or touch them
+    gc.freeze()  # the collector never touches these objects again, here or in a worker
+    fill_holes()
+
+
+def fill_holes() -> None:
+    """Fill the free blocks among our small objects, whose pages the workers share.
+
+    A worker would put its first objects there, each at the price of a copied page; now they go side by
+    side into fresh memory. Saves every worker about a third of a megabyte. New blocks that follow each
+    other without a gap tell that no hole is left.
+    """
+    for size in range(48, 513, 16):
+        neighbours = last = 0
+        for _ in range(200):
+            block = bytes(size - sys.getsizeof(b""))
+            _filling.append(block)
+            neighbours = neighbours + 1 if id(block) == last + size else 0
+            last = id(block)
+            if neighbours == 6:
+                break
 
 
 def kill_group(pid: int) -> None:
@@ -225,7 +250,6 @@ def run(control: socket.socket, owner: int, settings: dict[str, list[str]]) -> N
         control.send(REPORT.pack(BROKEN, 0, 0, 0) + text)
         os._exit(71)
     fresh_main()
-    gc.collect()
-    gc.freeze()  # workers share these pages: never move or touch them
+    settle_down()
     template.report(UP, 0, os.getpid(), 0)
     template.serve()

@@ -247,11 +247,11 @@ class ThreadEngine:
     def started(self, seat: Seat) -> None:
         """A thread has run its initializer."""
         with self.lock:
-            recovered = self.starts.failures >= PATIENCE
+            failures = self.starts.failures
             self.starts = after_success()
         self.events.publish(WorkerStarted(seat.native_id))
-        if recovered:
-            self.events.publish(PoolRecovered())
+        if failures >= PATIENCE:
+            self.events.publish(PoolRecovered(failures))
 
     def failed_to_start(self, seat: Seat, error: BaseException) -> None:
         """A thread's initializer raised: after a few in a row, whoever waits is told why."""

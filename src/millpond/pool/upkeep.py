@@ -182,10 +182,10 @@ class Upkeep(Starting, Stopping):
 
     def _welcome(self, link: Link) -> None:
         engine = self.engine
-        engine.starts = after_success()
         if engine.degraded:
             engine.degraded = False
-            engine.news.append(PoolRecovered())
+            engine.news.append(PoolRecovered(engine.starts.failures))
+        engine.starts = after_success()
         engine.news.append(WorkerStarted(link.pid))
         engine.rest(link, self.now)
 
@@ -327,7 +327,7 @@ class Upkeep(Starting, Stopping):
             return Load(link.identity, 0, 0.0, 0.0)
         running = link.running()
         unbegun = len(link.inflight) - len(running)
-        quiet = self.now - max([link.fed_at, *running.values()])
+        quiet = self.now - max(running.values(), default=link.fed_at)
         seconds = unbegun * link.load / len(link.inflight) if running else 0.0
         held_up = in_the_way_for(len(running), link.concurrency, quiet)
         return Load(link.identity, unbegun, seconds, held_up)

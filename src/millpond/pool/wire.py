@@ -52,6 +52,9 @@ class FrameReader:
         self._rest = b""
         self._pending: tuple[int, memoryview, memoryview] | None = None
         self._holes: list[memoryview] = []
+        self.torn = (
+            False  # from here until the reader's owner has dealt with what came, an interrupt loses it
+        )
 
     @property
     def partial(self) -> bool:
@@ -60,8 +63,14 @@ class FrameReader:
 
     def read(self) -> list[Frame]:
         """Receive once and return the frames completed by it; raises EOFError, BlockingIOError."""
-        if self._holes:
-            return self._fill()
+        self.torn = True
+        try:
+            return self._fill() if self._holes else self._receive()
+        except OSError:
+            self.torn = False
+            raise
+
+    def _receive(self) -> list[Frame]:
         count = self._recv_into(self._memory)
         if not count:
             raise EOFError

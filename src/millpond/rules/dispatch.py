@@ -13,6 +13,7 @@ LOOKAHEAD = 0.005  # seconds of work a worker may hold: below that it starves wh
 WINDOW = 512  # tasks a worker may hold, however short
 SHARE_FROM = 0.001  # seconds of unbegun work that are worth moving to an idle worker
 UNHURRIED = 0.25
+WATCH = 0.0001
 STALLED = 0.010  # a task that runs this long is in the way of what was sent behind it
 
 
@@ -30,10 +31,12 @@ def fits(held: int, load: float, estimate: float | None, bulky: bool = False) ->
     return estimate is not None and held < WINDOW and load + estimate <= LOOKAHEAD
 
 
-def hungry(held: int, load: float, bulky: bool = False) -> bool:
-    """Is it worth sending this busy worker more? Not before half of what it may hold is gone; of bulky
-    tasks, one may wait."""
-    return held < 2 if bulky else held <= WINDOW // 2 and load <= LOOKAHEAD * 0.6
+def hungry(held: int, load: float, bulky: bool = False, running_for: float = 0.0) -> bool:
+    """Is it worth sending this busy worker more? Not before half of what it may hold is gone, and not
+    behind a task that is in the way already; of bulky tasks, one may wait."""
+    if bulky:
+        return held < 2
+    return held <= WINDOW // 2 and load <= LOOKAHEAD * 0.6 and running_for < STALLED
 
 
 def quota(waiting: int, workers: int) -> int:
@@ -44,6 +47,15 @@ def quota(waiting: int, workers: int) -> int:
 def learn(estimate: float | None, measured: float) -> float:
     """The new estimate of a function's run time after one more measurement."""
     return measured if estimate is None else estimate + (measured - estimate) * 0.4
+
+
+def watch_for(estimate: float | None, cores: int) -> float:
+    """How long a caller should watch for its answer before it sleeps, in seconds.
+
+    Being woken costs more than a short task runs; on a single core, watching would only keep it from
+    running.
+    """
+    return WATCH if estimate is not None and estimate < WATCH / 2 and cores > 1 else 0.0
 
 
 class Load(NamedTuple):
