@@ -27,6 +27,7 @@ from millpond.pool.remote import Remote, Unreadable, describe, pack_plain
 
 SMALL = 16 * 1024  # answers up to this size go through the ring
 SAMPLE = 16
+LONG = 1000  # a chunk of so many items is of short ones: not worth looking through for large buffers
 FLUSH_AFTER = 2_000_000  # ns: an answer waits in the ring no longer than this for the doorbell
 
 
@@ -47,14 +48,14 @@ class Outbox:
         self._unsaid = 0  # ns: when the oldest answer not yet rung for was written; 0 if none
         self.last_run = 0
 
-    def answer(self, number: int, run: int, value: Any, good: bool, now: int) -> None:
-        """Put the answer of a finished task where the parent finds it."""
+    def answer(self, number: int, run: int, value: Any, good: bool, now: int, items: int = 1) -> None:
+        """Put the answer of a finished task, or of so many items of a map, where the parent finds it."""
         kind = type(value)
         self.last_run = run
         if good and kind in PLAIN and (kind is not str or len(value) < SMALL // 4):
             self._put(number, run, wire.PLAIN_VALUE, marshal.dumps(value), now)
             return
-        packed, verdict = self._pack(value, good)
+        packed, verdict = self._pack(value, good, items)
         if packed.buffers or len(packed.data) > SMALL:
             self._send_large(number, run, verdict, packed)
         else:
@@ -87,13 +88,13 @@ class Outbox:
         self._send_frame(kind, body)
 
     # --- pickling ---------------------------------------------------------------------------------
-    def _pack(self, value: Any, good: bool) -> tuple[Packed, int]:
+    def _pack(self, value: Any, good: bool, items: int) -> tuple[Packed, int]:
         if not good:
             if type(value) is Unreadable and value.__cause__ is not None:
                 return Packed(self.pack_error(value.__cause__)), wire.UNREADABLE
             return Packed(self.pack_error(value)), wire.ERROR
         try:
-            return pack(value, by_value=False), wire.VALUE
+            return pack(value, by_value=False, scan=items < LONG), wire.VALUE
         except BaseException as error:
             return Packed(self.pack_error(error)), wire.ERROR
 

@@ -109,8 +109,15 @@ class _Keep:
 LARGE_KINDS = frozenset({bytes, bytearray})
 
 
+SCANNED = frozenset({bytes, bytearray, tuple, list, dict})
+
+
 def _holds_large(values: Any, depth: int) -> bool:
-    for value in values.values() if type(values) is dict else values:
+    if type(values) is dict:
+        values = values.values()
+    if SCANNED.isdisjoint(map(type, values)):  # a long list of numbers is told at the speed of C
+        return False
+    for value in values:
         kind = type(value)
         if kind in LARGE_KINDS:
             if len(value) >= ASIDE:

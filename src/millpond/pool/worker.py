@@ -235,12 +235,12 @@ class Worker:
             if self.forked:
                 os._exit(0)
             end = clock()
-            outbox.answer(call[0], end - start, value, good, end)
+            done = 1
             if call[3] & wire.CHUNK and good:
-                items += len(value[0])
+                done = len(value[0])
                 errors += len(value[1] or ())
-            else:
-                items += 1
+            outbox.answer(call[0], end - start, value, good, end, done)
+            items += done
             value = None
             waits.append(start - call[1])
             runs.append(end - start)
