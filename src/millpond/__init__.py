@@ -1,4 +1,4 @@
-"""Millpond: workers that survive crashes, hangs and leaks, behind the standard Executor interface.
+"""Millpond: workers that survive crashes, hangs and leaks, and durable jobs that survive everything else.
 
 Public names only, imported on first use: a worker process imports this package too and must start fast.
 """
@@ -9,45 +9,136 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from millpond.app import App
+    from millpond.batch import (
+        chain,
+        group,
+    )
+    from millpond.current import (
+        Cancel,
+        RetryAfter,
+        Snooze,
+        current_job,
+    )
     from millpond.errors import (
+        ArgumentsRefused,
+        Conflict,
+        JobCancelled,
+        JobError,
+        JobFailed,
         MemoryExceeded,
         MillpondError,
+        NodeRefused,
         OptionError,
+        OutcomeUnknown,
         PayloadError,
+        PayloadRefused,
         PoolClosed,
         PoolDegraded,
         PoolError,
         PoolFull,
+        ResultTimeout,
+        SchemaOutdated,
+        StoreBusy,
+        StoreError,
+        StoreRefused,
+        StoreUnavailable,
         TaskExpired,
         TaskKilled,
         TaskTimeout,
+        UnknownJob,
+        UnknownTask,
         WorkerDied,
     )
+    from millpond.handle import JobHandle
+    from millpond.job import (
+        Job,
+        JobState,
+        Priority,
+    )
+    from millpond.options import (
+        Resources,
+        Retry,
+    )
     from millpond.pool.executor import Pool
+    from millpond.task import (
+        Call,
+        Task,
+    )
 
 __all__ = [
+    "App",
+    "ArgumentsRefused",
+    "Call",
+    "Cancel",
+    "Conflict",
+    "Job",
+    "JobCancelled",
+    "JobError",
+    "JobFailed",
+    "JobHandle",
+    "JobState",
     "MemoryExceeded",
     "MillpondError",
+    "NodeRefused",
     "OptionError",
+    "OutcomeUnknown",
     "PayloadError",
+    "PayloadRefused",
     "Pool",
     "PoolClosed",
     "PoolDegraded",
     "PoolError",
     "PoolFull",
+    "Priority",
+    "Resources",
+    "ResultTimeout",
+    "Retry",
+    "RetryAfter",
+    "SchemaOutdated",
+    "Snooze",
+    "StoreBusy",
+    "StoreError",
+    "StoreRefused",
+    "StoreUnavailable",
+    "Task",
     "TaskExpired",
     "TaskKilled",
     "TaskTimeout",
+    "UnknownJob",
+    "UnknownTask",
     "WorkerDied",
+    "chain",
+    "current_job",
+    "group",
 ]
 __version__ = "0.1.0.dev0"
+
+# Where each public name lives; those not listed are errors.
+_HOMES = {
+    "App": "millpond.app",
+    "chain": "millpond.batch",
+    "group": "millpond.batch",
+    "Cancel": "millpond.current",
+    "RetryAfter": "millpond.current",
+    "Snooze": "millpond.current",
+    "current_job": "millpond.current",
+    "JobHandle": "millpond.handle",
+    "Job": "millpond.job",
+    "JobState": "millpond.job",
+    "Priority": "millpond.job",
+    "Resources": "millpond.options",
+    "Retry": "millpond.options",
+    "Pool": "millpond.pool.executor",
+    "Call": "millpond.task",
+    "Task": "millpond.task",
+}
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'millpond' has no attribute {name!r}")
-    module = import_module("millpond.pool.executor" if name == "Pool" else "millpond.errors")
-    value = getattr(module, name)
+    value = getattr(import_module(_HOMES.get(name, "millpond.errors")), name)
     globals()[name] = value
     return value
 

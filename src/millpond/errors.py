@@ -2,15 +2,31 @@
 
 MillpondError
 ├── OptionError (ValueError)                 an option was given a value it cannot take
+├── JobError
+│   ├── UnknownTask (LookupError)            no task of that name is registered
+│   ├── ArgumentsRefused (TypeError)         the arguments do not fit the task's signature
+│   ├── PayloadRefused (ValueError)          a value cannot be stored as JSON
+│   ├── UnknownJob (LookupError)             no job of that id is in the store
+│   ├── JobFailed                            the job ended dead: there is no result
+│   ├── JobCancelled                         the job was cancelled: there is no result
+│   └── ResultTimeout (TimeoutError)         the job had not ended in time
+├── StoreError
+│   ├── StoreBusy (TimeoutError)             locked by somebody else for too long; nothing happened
+│   ├── StoreUnavailable (ConnectionError)   cannot be reached; nothing happened
+│   ├── OutcomeUnknown (ConnectionError)     the connection died; it may or may not have happened
+│   ├── StoreRefused                         cannot be used as it is: says why and what to change
+│   ├── SchemaOutdated                       needs `millpond migrate`
+│   ├── NodeRefused                          the node has no lease, or was rescued
+│   └── Conflict                             a document was changed by somebody else
 └── PoolError
     ├── WorkerDied (BrokenProcessPool)       the worker running this task died
     │   └── MemoryExceeded                   ... because the task outgrew max_memory
     ├── TaskTimeout (TimeoutError)           the task ran longer than it was allowed
     ├── TaskExpired (TimeoutError)           the task waited longer than it was allowed; never ran
-    ├── TaskKilled                           pool.kill(future) stopped the running task
+    ├── TaskKilled                           pool.kill(future) or a hurried shutdown stopped it
     ├── PayloadError (BrokenProcessPool)     arguments or a result could not be unpickled on arrival
     ├── PoolFull                             the bounded queue has no room
-    ├── PoolClosed (RuntimeError)            submitted after shutdown
+    ├── PoolClosed (RuntimeError)            submitted after shutdown, or in a forked child
     └── PoolDegraded (BrokenProcessPool)     the pool cannot start workers at the moment
 
 Each error carries its facts as attributes; the text is for people and says what to do next.
@@ -31,6 +47,92 @@ class OptionError(MillpondError, ValueError):
     """An option has a value it cannot take; the message names the option and a valid example."""
 
 
+# --- jobs -----------------------------------------------------------------------------------------------
+class JobError(MillpondError):
+    """The root of what goes wrong with a job before or after it runs."""
+
+
+class UnknownTask(JobError, LookupError):
+    """No task of that name is registered with the app."""
+
+
+class ArgumentsRefused(JobError, TypeError):
+    """The arguments do not fit the task's signature or its annotations."""
+
+
+class PayloadRefused(JobError, ValueError):
+    """A value cannot be stored; `path` says where it is."""
+
+    def __init__(self, message: str, path: str = "") -> None:
+        super().__init__(message)
+        self.path = path
+
+
+class UnknownJob(JobError, LookupError):
+    """No job of that id is in the store: it never was, or it has been pruned."""
+
+
+class JobFailed(JobError):
+    """The job ended dead; `reason`, `error` (its type), `job_message` and `traceback` say how."""
+
+    def __init__(
+        self, message: str, reason: str = "", error: str = "", job_message: str = "", traceback: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.reason, self.error, self.job_message, self.traceback = reason, error, job_message, traceback
+
+
+class JobCancelled(JobError):
+    """The job was cancelled; `reason` says by what."""
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class ResultTimeout(JobError, TimeoutError):
+    """The job had not ended when the wait was over; it goes on."""
+
+
+# --- stores ---------------------------------------------------------------------------------------------
+class StoreError(MillpondError):
+    """The root of what a store may raise."""
+
+
+class StoreBusy(StoreError, TimeoutError):
+    """Somebody else held the store for longer than the bound; nothing happened, try again."""
+
+
+class StoreUnavailable(StoreError, ConnectionError):
+    """The store cannot be reached; nothing happened."""
+
+
+class OutcomeUnknown(StoreError, ConnectionError):
+    """The connection died after the store may have done it: ask again by id, or repeat with the same id.
+
+    From an enqueue it carries the `ids` of the jobs that may or may not exist.
+    """
+
+    ids: tuple[str, ...] = ()
+
+
+class StoreRefused(StoreError):
+    """The store cannot be used as it is; the message says why and what to change."""
+
+
+class SchemaOutdated(StoreError):
+    """The store's schema is older, or newer, than this version of Millpond."""
+
+
+class NodeRefused(StoreError):
+    """The node has no lease, or it was rescued: it must go on under a new incarnation."""
+
+
+class Conflict(StoreError):
+    """A document was changed by somebody else since it was read."""
+
+
+# --- pools ----------------------------------------------------------------------------------------------
 class PoolError(MillpondError):
     """The root of what a pool may raise or put on a future."""
 

@@ -35,6 +35,12 @@ def script(page: Path) -> str:
     return "\n".join(lines)
 
 
+def blocks(page: Path) -> list[str]:
+    """The page's Python blocks, one by one."""
+    text = page.read_text(encoding="utf-8")
+    return re.findall(r"^```python\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+
+
 def prose(page: Path) -> str:
     """The page without its fenced blocks."""
     return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from pathlib import Path
 
 import pytest
 
 import millpond
 from millpond import Pool, errors, events
+from millpond import options as job_options
 from millpond.pool.options import (
     PREFIX,
     REFUSED,
@@ -20,9 +22,11 @@ from millpond.pool.options import (
     TaskOptions,
 )
 from millpond.pool.statistics import Durations, Health, PoolStatistics, WorkerRow
+from millpond.testing import Testing
 from tests.docs.pages import GENERATED, PAGES, ROOT, anchors, code, links, rows, section, title
 
 REFERENCE = ROOT / "docs" / "reference" / "pool.md"
+JOBS = ROOT / "docs" / "reference" / "jobs.md"
 POSITIONAL = {"max_workers", "mp_context", "initializer", "initargs"}
 COMPUTED = {"max_workers", "min_workers", "concurrency"}  # their defaults depend on machine and kind
 
@@ -100,15 +104,86 @@ def test_every_method_has_its_row() -> None:
     assert {name for name in named if name in public} == public
 
 
-def test_every_error_is_in_the_tree() -> None:
-    tree = section(REFERENCE, "## Errors")
-    real = {
-        name
-        for name, value in vars(errors).items()
-        if inspect.isclass(value) and issubclass(value, errors.MillpondError)
+ERRORS = {
+    name
+    for name, value in vars(errors).items()
+    if inspect.isclass(value) and issubclass(value, errors.MillpondError)
+}
+
+
+def tree(text: str) -> list[str]:
+    """The lines of a drawn tree, as they stand."""
+    return [line for line in text.splitlines() if re.match(r"[│ ]*[├└]──", line)]
+
+
+def test_the_drawn_tree_of_errors_is_the_real_one() -> None:
+    drawn = {}
+    above: list[str] = ["MillpondError"]
+    for line in tree(errors.__doc__ or ""):
+        name, others = re.match(r"[│├└─ ]*(\w+)(?: \((\w+)\))?", line).groups()  # type: ignore[union-attr]
+        depth = line.index("──") // 4 + 1
+        above[depth:] = [name]
+        drawn[name] = {above[depth - 1], *([others] if others else [])}
+    real = {name: {base.__name__ for base in getattr(errors, name).__bases__} for name in ERRORS}
+    assert drawn == {name: bases for name, bases in real.items() if name != "MillpondError"}
+
+
+def test_every_error_is_in_a_tree_of_the_reference() -> None:
+    shown = tree(section(REFERENCE, "## Errors")) + tree(section(JOBS, "## Errors"))
+    roots = {"JobError", "StoreError", "PoolError"}
+    wanted = [line for line in tree(errors.__doc__ or "") if not roots & set(line.split())]
+    assert len(wanted) == len(ERRORS) - len({*roots, "MillpondError"})
+    assert not [line for line in wanted if line not in shown]
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    assert set(millpond.__all__) >= ERRORS
+    text = REFERENCE.read_text(encoding="utf-8") + JOBS.read_text(encoding="utf-8")
+    missing = [name for name in millpond.__all__ if not re.search(rf"\b{name}\b", text)]
+    assert not missing
+
+
+# --- jobs ------------------------------------------------------------------------------------------------
+def jobs_cells(heading: str) -> list[str]:
+    return [name for row in rows(section(JOBS, heading)) for name in code(row[0])]
+
+
+def test_every_option_of_a_task_and_of_a_job_has_its_row() -> None:
+    assert sorted(jobs_cells("## Options of a task")) == sorted(job_options.TaskKeywords.__annotations__)
+    assert sorted(jobs_cells("## Options of a job")) == sorted(job_options.UsingKeywords.__annotations__)
+
+
+def test_the_defaults_of_a_task_are_the_real_ones() -> None:
+    task = millpond.App("memory://").task(name="plain")(lambda: None)
+    real = {"key": None, "limit": None} | {
+        name: getattr(task, name) for name in ("queue", "priority", "timeout", "expires")
     }
-    assert all(f"{name} " in tree or f"{name}\n" in tree for name in real)
-    assert real == set(millpond.__all__) - {"Pool"}
+    for row in rows(section(JOBS, "## Options of a task")):
+        name = code(row[0])[0]
+        if name in real:
+            assert ast.literal_eval(code(row[2])[0]) == real[name], name
+
+
+def test_every_field_of_retry_has_its_row_with_its_default() -> None:
+    documented = {
+        code(row[0])[0]: ast.literal_eval(code(row[1])[0]) for row in rows(section(JOBS, "## Retry"))
+    }
+    assert documented == {name: getattr(millpond.Retry(), name) for name in millpond.Retry.__struct_fields__}
+
+
+@pytest.mark.parametrize(
+    ("heading", "kind"),
+    [
+        ("## App", millpond.App),
+        ("## Task", millpond.Task),
+        ("## Handles", millpond.JobHandle),
+        ("## Testing", Testing),
+    ],
+)
+def test_every_method_of_the_jobs_has_its_row(heading: str, kind: type) -> None:
+    named = {name.split("(")[0] for name in jobs_cells(heading)}
+    public = {name for name, _ in inspect.getmembers(kind) if not name.startswith("_")}
+    assert named == public
 
 
 def test_every_fact_of_a_death_has_its_row() -> None:

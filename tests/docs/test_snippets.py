@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PAGES, ROOT, SKIP, script, title
+from tests.docs.pages import PAGES, ROOT, SKIP, blocks, script, title
 
 LIMIT = 25  # seconds for one page; each takes about one
 CALL_TESTS = """
@@ -44,6 +44,7 @@ def test_hardly_any_block_is_skipped() -> None:
     assert sum(page.read_text(encoding="utf-8").count(SKIP) for page in PAGES) <= 3
 
 
-def test_the_example_of_the_readme_is_short() -> None:
-    lines = [line for line in script(ROOT / "README.md").splitlines() if line.strip()]
-    assert len(lines) <= 20
+def test_the_examples_of_the_readme_are_short() -> None:
+    examples = blocks(ROOT / "README.md")
+    assert len(examples) == 2
+    assert all(len([line for line in example.splitlines() if line.strip()]) <= 20 for example in examples)

@@ -18,6 +18,13 @@ from tests.pool import faults
 LONG = 120
 
 
+@pytest.fixture(autouse=True)
+def own_temporary_folder(tmp_path, monkeypatch):
+    """Other programs leave files in the machine's: they are not ours to count."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
 def inventory():
     """What this process holds right now."""
     gc.collect()
@@ -28,7 +35,7 @@ def inventory():
         "descriptors": sorted(os.readlink(f"/proc/self/fd/{fd}") for fd in descriptors()),
         "threads": threading.active_count(),
         "children": [line for line in children.stdout.splitlines() if " ps" not in line],
-        "shared memory": sorted(os.listdir("/dev/shm")),
+        "shared memory": sorted(name for name in os.listdir("/dev/shm") if not name.startswith("PostgreSQL")),
         "temporary files": len(os.listdir(tempfile.gettempdir())),
     }
 

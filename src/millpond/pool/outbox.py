@@ -48,7 +48,7 @@ class Outbox:
         self._unsaid = 0  # ns: when the oldest answer not yet rung for was written; 0 if none
         self.last_run = 0
 
-    def answer(self, number: int, run: int, value: Any, good: bool, now: int, items: int = 1) -> None:
+    def answer(self, number: int, run: int, value: Any, good: bool, now: int, *, items: int = 1) -> None:
         """Put the answer of a finished task, or of so many items of a map, where the parent finds it."""
         kind = type(value)
         self.last_run = run

@@ -239,7 +239,7 @@ class Worker:
             if call[3] & wire.CHUNK and good:
                 done = len(value[0])
                 errors += len(value[1] or ())
-            outbox.answer(call[0], end - start, value, good, end, done)
+            outbox.answer(call[0], end - start, value, good, end, items=done)
             items += done
             value = None
             waits.append(start - call[1])

@@ -1,0 +1,90 @@
+"""The stores under measurement, each with a way to start anew and a bare loop of its own statements."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import recording
+
+from millpond.store.protocol import Store
+from tests.servers import postgres as postgres_server
+from tests.servers import redis as redis_server
+
+
+class Engine(NamedTuple):
+    """How to get a fresh store, a fresh recording store, and to replay a tape on a fresh one."""
+
+    name: str
+    open: Callable[[], Any]
+    record: Callable[[], Any]
+    replay: Callable[[Any, list[Any]], float]
+
+
+def sqlite() -> Engine:
+    """A file on the disk that holds this repository's build folder, not in memory."""
+    folder = Path(tempfile.mkdtemp(prefix="millpond-bench-", dir=os.environ.get("BENCH_DIR")))
+
+    def fresh(kind: Any) -> Any:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        return kind(str(folder / "jobs.db"))
+
+    from millpond.store.sqlite import SQLiteStore
+
+    return Engine(
+        "SQLite, FULL",
+        lambda: fresh(SQLiteStore),
+        lambda: fresh(recording.RecordingSQLite),
+        recording.replay_sqlite,
+    )
+
+
+def postgres() -> Engine:
+    """A server of its own, fsync and synchronous_commit on."""
+    server = postgres_server.Postgres()
+    url = postgres_server.with_schema(server.url, "bench")
+
+    def fresh(kind: Any) -> Any:
+        postgres_server.drop(server.url, "bench")
+        store = kind(url)
+        store.migrate()
+        return store
+
+    from millpond.store.postgres import PostgresStore
+
+    return Engine(
+        "PostgreSQL",
+        lambda: fresh(PostgresStore),
+        lambda: fresh(recording.RecordingPostgres),
+        recording.replay_postgres,
+    )
+
+
+def redis() -> Engine:
+    """A server of its own, AOF every second."""
+    server = redis_server.Redis(redis_server.program("redis-server", "valkey-server"))
+
+    def fresh(kind: Any) -> Any:
+        with server.client() as client:
+            client.flushall()
+        return kind(f"{server.url}?namespace=bench")
+
+    from millpond.store.redis import RedisStore
+
+    return Engine(
+        "Redis, AOF everysec",
+        lambda: fresh(RedisStore),
+        lambda: fresh(recording.RecordingRedis),
+        recording.replay_redis,
+    )
+
+
+ENGINES: dict[str, Callable[[], Engine]] = {"sqlite": sqlite, "postgres": postgres, "redis": redis}
+
+
+def close(store: Store) -> None:
+    """Let go of a store's connections."""
+    store.close()

@@ -1,0 +1,126 @@
+"""The engine's own limit: the very statements a store has sent, sent again in a bare loop.
+
+A recording store writes down each statement with its parameters. The replay sends them to a fresh
+database through the driver alone; what is left out is everything that is Millpond.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import apsw
+import psycopg
+import redis
+
+from millpond.store.postgres import BEGIN, PostgresStore
+from millpond.store.redis import RedisStore
+from millpond.store.redis_scripts import script
+from millpond.store.relational.query import LeaseClock, Many
+from millpond.store.sql import statement
+from millpond.store.sqlite import SQLiteStore, _bound, _text
+
+Step = tuple[str, Any, Any]  # what: begin, commit, one, many; then its text and parameters
+
+
+class RecordingSQLite(SQLiteStore):
+    """Writes down what it sends while `tape` is a list."""
+
+    tape: list[Step] | None = None
+
+    def write(self, make: Callable[[int], Any]) -> Any:
+        if self.tape is None:
+            return super().write(make)
+        self.tape.append(("begin", None, None))
+        value = super().write(make)
+        self.tape.append(("commit", None, None))
+        return value
+
+    def _answer(self, connection: apsw.Connection, request: Any) -> list[Any]:
+        if self.tape is not None and not isinstance(request, LeaseClock):
+            if isinstance(request, Many):
+                self.tape.append(("many", statement("sqlite", request.name), list(request.rows)))
+            else:
+                text, parameters = _text(request.name, request.parameters)
+                self.tape.append(("one", text, [_bound(value) for value in parameters]))
+        return super()._answer(connection, request)
+
+
+def replay_sqlite(store: SQLiteStore, tape: list[Step]) -> float:
+    """Seconds that the statements take through apsw alone, on the store's file."""
+    connection = store._open()
+    execute, executemany = connection.execute, connection.executemany
+    begin = time.perf_counter()
+    for what, text, parameters in tape:
+        if what == "one":
+            list(execute(text, parameters))
+        elif what == "many":
+            list(executemany(text, parameters))
+        elif what == "begin":
+            execute("BEGIN IMMEDIATE")
+        else:
+            execute("COMMIT")
+    return time.perf_counter() - begin
+
+
+class RecordingPostgres(PostgresStore):
+    """Writes down what it sends while `tape` is a list."""
+
+    tape: list[Step] | None = None
+
+    def write(self, make: Callable[[int], Any]) -> Any:
+        if self.tape is None:
+            return super().write(make)
+        self.tape.append(("begin", None, None))
+        value = super().write(make)
+        self.tape.append(("commit", None, None))
+        return value
+
+    def _answer(self, cursor: Any, request: Any) -> list[Any]:
+        if self.tape is not None:
+            text, parameters = self._said(request)
+            self.tape.append(("one", text, parameters))
+        return super()._answer(cursor, request)
+
+
+def replay_postgres(store: PostgresStore, tape: list[Step]) -> float:
+    """Seconds that the statements take through psycopg alone."""
+    with store._connection() as connection:
+        cursor = psycopg.RawCursor(connection)
+        begin = time.perf_counter()
+        for what, text, parameters in tape:
+            if what == "one":
+                cursor.execute(text, parameters, prepare=True, binary=True)
+                if cursor.description:
+                    cursor.fetchall()
+            else:
+                connection.execute(BEGIN if what == "begin" else "COMMIT")
+        return time.perf_counter() - begin
+
+
+class RecordingRedis(RedisStore):
+    """Writes down what it sends while `tape` is a list."""
+
+    tape: list[Step] | None = None
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        send = self._server.send
+
+        def recording(*command: Any, writes: bool = False) -> Any:
+            if self.tape is not None and command[0] == "EVALSHA":
+                self.tape.append(("one", command, None))
+            return send(*command, writes=writes)
+
+        self._server.send = recording  # type: ignore[method-assign]
+
+
+def replay_redis(store: RedisStore, tape: list[Step]) -> float:
+    """Seconds that the same scripts take through redis-py alone."""
+    store.counts()  # the namespace exists
+    client = redis.Redis.from_url(store._server._address.driver_url)  # type: ignore[union-attr]
+    for name in ("enqueue", "exchange", "renew"):
+        client.script_load(script(name).source)
+    begin = time.perf_counter()
+    for _, command, _ in tape:
+        client.execute_command(*command)
+    return time.perf_counter() - begin

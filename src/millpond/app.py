@@ -1,0 +1,138 @@
+"""`App`: a store and a registry of tasks; what a program's jobs are made of.
+
+Tasks are found by their registered names and by nothing else. The store is opened by its URL and connected
+on first use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
+
+from millpond.config import load
+from millpond.errors import OptionError, OutcomeUnknown, UnknownTask
+from millpond.handle import JobHandle
+from millpond.job import Enqueued, NewJob
+from millpond.options import TaskKeywords, check_id, check_queue, check_text, nearest
+from millpond.store.opening import open_store
+from millpond.store.protocol import Store
+from millpond.task import AsyncTask, Task
+
+if TYPE_CHECKING:
+    from millpond.testing import Testing
+
+DEFAULT_STORE = "sqlite:///millpond.db"
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class App:
+    """The tasks of a program, and the store their jobs live in.
+
+    Without one it is the `store` of the settings (a file, or MILLPOND_STORE), else sqlite:///millpond.db.
+    """
+
+    def __init__(self, store: str | Store | None = None, *, name: str = "app") -> None:
+        self.name = check_text(name, "name", 200)
+        if store is None:
+            store = str(load()["store"] or DEFAULT_STORE)
+        if not isinstance(store, str) and not hasattr(store, "exchange"):
+            raise OptionError(f"store must be a URL such as 'sqlite:///jobs.db', not {store!r:.80}")
+        self.store: Store = open_store(store) if isinstance(store, str) else store
+        self.tasks: dict[str, Task[Any, Any]] = {}
+        self.pools: dict[str, dict[str, Any]] = {}
+
+    # --- tasks ---------------------------------------------------------------------------------------
+    @overload
+    def task(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...
+    @overload
+    def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
+    @overload
+    def task(self, /, **options: Unpack[TaskKeywords]) -> TaskDecorator: ...
+    def task(self, function: Any = None, /, **options: Any) -> Any:
+        """Register a function: `@app.task` or `@app.task(queue="mail", timeout=30)`."""
+        decorator = TaskDecorator(self, options)  # type: ignore[arg-type]
+        return decorator if function is None else decorator(function)
+
+    def register(self, task: Task[Any, Any]) -> None:
+        """Add a task. A name belongs to one function; the same one, defined anew, takes its own place."""
+        known = self.tasks.get(task.name)
+        if known is not None and _place(known.function) != _place(task.function):
+            raise OptionError(f"two tasks are called {task.name!r}: give one of them name='...'")
+        self.tasks[task.name] = task
+
+    def get_task(self, name: str) -> Task[Any, Any]:
+        """The task of that name. Nothing else is ever looked up by a name from outside."""
+        try:
+            return self.tasks[name]
+        except KeyError:
+            raise UnknownTask(f"no task is called {name!r:.200}{nearest(str(name), self.tasks)}") from None
+
+    def pool(self, queue: str, **options: Any) -> None:
+        """Describe the pool that serves a queue; used by the node."""
+        self.pools[check_queue(queue)] = options
+
+    # --- jobs ----------------------------------------------------------------------------------------
+    def handle(self, job_id: str) -> JobHandle[Any]:
+        """The handle of a job by its id."""
+        return JobHandle(self.store, check_id(job_id))
+
+    def store_jobs(self, jobs: Sequence[NewJob], transaction: object | None = None) -> list[Enqueued]:
+        """Store checked jobs, all or none. OutcomeUnknown tells their ids."""
+        try:
+            return self.store.enqueue(jobs, transaction)
+        except OutcomeUnknown as error:
+            raise _unknown(error, jobs) from error
+
+    async def astore_jobs(self, jobs: Sequence[NewJob], transaction: object | None = None) -> list[Enqueued]:
+        """The same without blocking the event loop, but for a caller's own synchronous transaction."""
+        if transaction is None:
+            return await asyncio.to_thread(self.store_jobs, jobs)
+        joins = getattr(self.store, "aenqueue", None)
+        if joins is None or not inspect.iscoroutinefunction(getattr(type(transaction), "execute", None)):
+            return self.store_jobs(jobs, transaction)
+        try:
+            return await joins(jobs, transaction)  # type: ignore[no-any-return]
+        except OutcomeUnknown as error:
+            raise _unknown(error, jobs) from error
+
+    def testing(self) -> Testing:
+        """A context for tests: memory store, frozen clock, jobs run when you say so."""
+        from millpond.testing import Testing
+
+        return Testing(self)
+
+    def __repr__(self) -> str:
+        return f"<App {self.name!r} on {self.store.url}, {len(self.tasks)} tasks>"
+
+
+class TaskDecorator:
+    """`@app.task(...)` with options: turns a function into a Task that keeps its types."""
+
+    def __init__(self, app: App, options: TaskKeywords) -> None:
+        self._app = app
+        self._options = options
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Task[P, R]: ...
+    def __call__(self, function: Callable[P, Any], /) -> Task[P, Any]:
+        """Make a task of the function and register it."""
+        kind = AsyncTask if inspect.iscoroutinefunction(function) else Task
+        task: Task[P, Any] = kind(self._app, function, self._options)
+        self._app.register(task)
+        return task
+
+
+def _unknown(error: OutcomeUnknown, jobs: Sequence[NewJob]) -> OutcomeUnknown:
+    """The same for this caller alone: a store may hand one error to all who shared a commit."""
+    told = OutcomeUnknown(str(error))
+    told.ids = tuple(job.id for job in jobs)
+    return told
+
+
+def _place(function: Any) -> tuple[str | None, str | None]:
+    return getattr(function, "__module__", None), getattr(function, "__qualname__", None)

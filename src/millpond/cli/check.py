@@ -1,0 +1,165 @@
+"""`millpond check`: can this app run on this store? Looks at everything, then says what to do next.
+
+Each finding is a line; one that is not ok makes the exit code 1. The clock is compared through a line in a
+log of the store, which also shows that the store can be written to.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from millpond.cli.failures import FAILED, Refusal, one_line
+from millpond.cli.output import facts, table, words
+from millpond.cli.session import NO_APP, Session, shared
+from millpond.errors import MillpondError, SchemaOutdated
+from millpond.job import MICROSECONDS
+from millpond.store.protocol import Store
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from millpond.app import App
+
+FAR = 2.0  # seconds by which the clocks may differ: above it, delays are off by as much
+Finding = tuple[str, bool, str]  # what was looked at, whether it is all right, what was found
+
+
+@click.command("check")
+@shared
+@click.pass_obj
+def command(session: Session) -> None:
+    """Check the app and its store; exit code 1 if something is wrong."""
+    app, findings = _app(session)
+    findings += _store(session, app)
+    ok = all(good for _, good, _ in findings)
+    described = _described(app)
+    document = {
+        "ok": ok,
+        "findings": [{"name": name, "ok": good, "text": text} for name, good, text in findings],
+        **described,
+    }
+    session.answer(document, lambda: _page(findings, described, ok=ok))
+    if not ok:
+        raise click.exceptions.Exit(FAILED)
+
+
+# --- the app ---------------------------------------------------------------------------------------------
+def _app(session: Session) -> tuple[App | None, list[Finding]]:
+    try:
+        if session.config["app"] is None:
+            return None, [("app", False, NO_APP)]
+        app = session.app
+    except (Refusal, click.UsageError) as error:
+        return None, [("app", False, one_line(error.format_message()))]
+    found: list[Finding] = [("app", True, f"{session.config['app']} has {len(app.tasks)} tasks")]
+    if not app.tasks:
+        found[0] = ("app", False, f"{session.config['app']} has no tasks: decorate a function with @app.task")
+    return app, [*found, *_pools(app)]
+
+
+def _pools(app: App) -> Iterator[Finding]:
+    for queue, options in app.pools.items():
+        tasks = [task for task in app.tasks.values() if task.queue == queue]
+        if not tasks:
+            yield (
+                "pool",
+                False,
+                f"pool {queue!r} serves no task: give one queue={queue!r}, or remove the pool",
+            )
+        if options.get("kind") != "async":
+            continue
+        for task in tasks:
+            if not task.is_async:
+                cure = "make it `async def`, or give it another queue"
+                yield "pool", False, f"task {task.name} is not async, but pool {queue!r} is: {cure}"
+
+
+def _described(app: App | None) -> dict[str, Any]:
+    if app is None:
+        return {"tasks": [], "queues": [], "pools": {}}
+    tasks = [
+        {"name": task.name, "queue": task.queue, "priority": task.priority, "async": task.is_async}
+        for task in sorted(app.tasks.values(), key=lambda task: task.name)
+    ]
+    queues = sorted({task.queue for task in app.tasks.values()} | set(app.pools))
+    pools = {
+        queue: {name: _plain(value) for name, value in options.items()}
+        for queue, options in app.pools.items()
+    }
+    return {"tasks": tasks, "queues": queues, "pools": pools}
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, str | int | float | None) else str(value)
+
+
+# --- the store -------------------------------------------------------------------------------------------
+def _store(session: Session, app: App | None) -> list[Finding]:
+    try:
+        store = app.store if app is not None else session.store
+    except (MillpondError, click.ClickException) as error:
+        text = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        return [("store", False, one_line(text))]
+    try:
+        counts = store.counts()
+    except SchemaOutdated as error:
+        return [("store", True, f"{store.url} can be reached"), ("schema", False, one_line(str(error)))]
+    except MillpondError as error:
+        return [("store", False, one_line(f"{error}; check that it runs and that the URL is right"))]
+    waiting = "" if counts.nodes else ": jobs wait until one is started"
+    return [
+        ("store", True, f"{store.url} can be reached"),
+        ("schema", True, "up to date"),
+        *_engine(store),
+        ("nodes", True, f"{len(counts.nodes)} have a lease{waiting}"),
+    ]
+
+
+def _engine(store: Store) -> Iterator[Finding]:
+    try:
+        durability = store.durability()
+        yield "durability", True, durability
+        if store.url.startswith("sqlite:"):
+            import apsw
+
+            yield "SQLite", True, f"version {apsw.sqlite_lib_version()}"
+        yield _clock(store)
+    except MillpondError as error:
+        yield "store", False, one_line(str(error))
+
+
+def _clock(store: Store) -> Finding:
+    """How far the store's clock is from ours; the round trip is the margin."""
+    before = time.time_ns() // 1000
+    line = store.log("check", [b"{}"], limit=1, keep=1)[-1]
+    after = time.time_ns() // 1000
+    apart = max(before - line.at, line.at - after, 0) / MICROSECONDS
+    if apart > FAR:
+        return "clock", False, f"the store's clock is {apart:.1f} s away from ours: let NTP set both"
+    return "clock", True, f"{apart:.1f} s away from ours"
+
+
+# --- for people ------------------------------------------------------------------------------------------
+def _page(findings: list[Finding], described: dict[str, Any], *, ok: bool) -> list[RenderableType]:
+    parts: list[RenderableType] = []
+    if described["tasks"]:
+        rows = [
+            (task["name"], task["queue"], "async" if task["async"] else "") for task in described["tasks"]
+        ]
+        parts += [table(("task", "queue", "kind"), rows, most=None), words("")]
+    if described["pools"]:
+        pools = [
+            (queue, ", ".join(f"{name}={value}" for name, value in options.items()))
+            for queue, options in described["pools"].items()
+        ]
+        parts += [table(("pool", "options"), pools, most=None), words("")]
+    lines = [(name, "ok" if good else "WRONG", text) for name, good, text in findings]
+    parts.append(facts(lines))
+    parts.append(
+        words("all is well" if ok else "put right what is WRONG above, then run `millpond check` again")
+    )
+    return parts

@@ -1,0 +1,82 @@
+"""`millpond queues`: how the queues stand, and who may claim from them."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from millpond.cli.documents import queue_document, queue_rows
+from millpond.cli.output import words
+from millpond.cli.selection import ListByDefault
+from millpond.cli.session import Session, shared
+from millpond.errors import OptionError
+from millpond.options import check_queue
+
+_RATE = re.compile(r"(?P<number>[0-9]{1,9}(\.[0-9]{1,9})?)/(?P<unit>s|m|h|d)")
+_SECONDS_IN = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+@click.group("queues", cls=ListByDefault)
+def command() -> None:
+    """List queues; pause, resume, limit them. Without a word more: list."""
+
+
+@command.command("list")
+@shared
+@click.pass_obj
+def list_queues(session: Session) -> None:
+    """List queues with their jobs in numbers."""
+    queues = session.store.counts().queues
+    session.answer({"queues": [queue_document(counts) for counts in queues]}, lambda: queue_rows(queues))
+
+
+@command.command("pause")
+@click.argument("name")
+@shared
+@click.pass_obj
+def pause(session: Session, name: str) -> None:
+    """Stop claiming from a queue. What runs goes on."""
+    _configure(session, name, paused=True)
+
+
+@command.command("resume")
+@click.argument("name")
+@shared
+@click.pass_obj
+def resume(session: Session, name: str) -> None:
+    """Claim from a queue again."""
+    _configure(session, name, paused=False)
+
+
+@command.command("rate")
+@click.argument("name")
+@click.argument("limit", metavar="100/s|off")
+@shared
+@click.pass_obj
+def rate(session: Session, name: str, limit: str) -> None:
+    """Limit how many jobs of a queue start in a second (/s), minute, hour or day."""
+    _configure(session, name, rate=_rate(limit))
+
+
+def _rate(text: str) -> float:
+    """Jobs a second; 0 means no limit."""
+    if text == "off":
+        return 0.0
+    match = _RATE.fullmatch(text)
+    value = float(match["number"]) / _SECONDS_IN[match["unit"]] if match else 0.0
+    if value <= 0:
+        raise OptionError(f"a rate must be such as 100/s, 30/m, 1000/h or 5/d, or off, not {text!r:.80}")
+    return value
+
+
+def _configure(session: Session, name: str, *, paused: bool | None = None, rate: float | None = None) -> None:
+    check_queue(name)
+    store = session.store
+    if name not in {counts.queue for counts in store.counts().queues}:
+        session.note(f"queue {name!r} is new: it has no jobs yet, check its spelling")
+    store.configure(queue=name, paused=paused, rate=rate)
+    (counts,) = [found for found in store.counts().queues if found.queue == name]
+    limited = "no limit" if counts.rate is None else f"at most {counts.rate:g} jobs a second"
+    state = "paused" if counts.paused else "open"
+    session.answer(queue_document(counts), lambda: [words(f"queue {name}: {state}, {limited}")])

@@ -1,0 +1,140 @@
+"""Which jobs a command is about: pages of a list, jobs by id, or many by filter.
+
+What changes many jobs at once says how many and asks first. An empty choice is refused: to a store, no ids
+means every job.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from millpond.cli.failures import Refusal
+from millpond.cli.output import number_of
+from millpond.errors import OptionError
+from millpond.job import Job, JobState
+from millpond.options import check_id, check_queue
+from millpond.store.protocol import PAGE, Filter, Page, Store
+
+if TYPE_CHECKING:
+    from millpond.cli.session import Session
+
+Command = Callable[..., None]
+
+
+class ListByDefault(click.Group):
+    """A group whose `list` may be left out: `millpond jobs --state dead`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put `list` where nothing else is said."""
+        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+def paged(function: Command) -> Command:
+    """Give a command the filters and the paging of a list."""
+    for option in (
+        click.option("--cursor", help="Go on where the last page ended."),
+        click.option(
+            "--limit", type=click.IntRange(1, PAGE), default=50, show_default=True, help="Jobs to a page."
+        ),
+        click.option("--task", help="Only jobs of this task."),
+        click.option("--queue", help="Only jobs of this queue."),
+    ):
+        function = option(function)
+    return function
+
+
+def selective(function: Command) -> Command:
+    """Give a command the ways to say which jobs: ids, --all, --queue, --task."""
+    for option in (
+        click.option("--yes", is_flag=True, help="Do not ask."),
+        click.option("--task", help="Those of this task."),
+        click.option("--queue", help="Those of this queue."),
+        click.option("--all", "everything", is_flag=True, help="All of them."),
+        click.argument("ids", nargs=-1, metavar="[ID]..."),
+    ):
+        function = option(function)
+    return function
+
+
+def page(
+    store: Store,
+    states: tuple[JobState, ...],
+    *,
+    queue: str | None,
+    task: str | None,
+    limit: int,
+    cursor: str | None,
+) -> Page:
+    """A page of jobs, its options checked."""
+    chosen = Filter(states=states, queue=None if queue is None else check_queue(queue), task=task)
+    return store.search(chosen, limit, None if cursor is None else _cursor(cursor))
+
+
+def _cursor(text: str) -> str:
+    try:
+        return check_id(text)
+    except OptionError:
+        raise OptionError("--cursor must be what the page before gave as its cursor") from None
+
+
+def one(store: Store, job_id: str) -> Job:
+    """The job of that id, or the reason why there is none."""
+    (job,) = existing(store, (job_id,))
+    return job
+
+
+def existing(store: Store, ids: Sequence[str]) -> list[Job]:
+    """These jobs; an id that the store does not know stops the command before it does anything."""
+    asked = list(dict.fromkeys(check_id(job_id) for job_id in ids))
+    found = store.get(asked)
+    for job_id, job in zip(asked, found, strict=True):
+        if job is None:
+            raise Refusal(
+                f"no job {job_id} is in {store.url}: it never was, it was pruned, or its row is damaged"
+            )
+    return [job for job in found if job is not None]
+
+
+class Choice:
+    """The jobs a changing command was told to change."""
+
+    def __init__(
+        self,
+        ids: Sequence[str],
+        *,
+        everything: bool,
+        queue: str | None,
+        task: str | None,
+        states: tuple[JobState, ...],
+    ) -> None:
+        filtered = queue is not None or task is not None
+        if bool(ids) + everything + filtered != 1:
+            raise click.UsageError(
+                "say which jobs: their ids, or --all, or --queue and --task; one of these, not several"
+            )
+        self.by_id = bool(ids)
+        self.filter = Filter(
+            states=states,
+            queue=None if queue is None else check_queue(queue),
+            task=task,
+            ids=tuple(dict.fromkeys(check_id(job_id) for job_id in ids)),
+        )
+
+    def confirm(self, session: Session, verb: str, *, yes: bool) -> None:
+        """Ask before many jobs are changed. Without a terminal nobody can answer: --yes must say so."""
+        if self.by_id or yes:
+            return
+        found = session.store.search(self.filter, PAGE)
+        number = number_of(len(found.jobs), more=found.cursor is not None)
+        if not sys.stdin.isatty():
+            raise click.UsageError(
+                f"this would {verb} {number}: say --yes, as there is no terminal to ask on"
+            )
+        if found.jobs and not click.confirm(f"{verb} {number} of {session.store.url}?", err=True):
+            raise Refusal("nothing was changed")

@@ -1,0 +1,91 @@
+"""What a task can ask and say while it runs as a job: which job, how far, and "not now".
+
+The exceptions here are answers, not errors: raised by a task, they decide how its job goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import timedelta
+
+import msgspec
+
+from millpond.job import Job
+from millpond.options import duration
+
+Report = Callable[[bytes], None]
+
+
+class Snooze(Exception):
+    """Raised by a task: come back later; costs no attempt."""
+
+    def __init__(self, delay: float | timedelta | str) -> None:
+        super().__init__(delay)
+        self.delay = duration(delay, "Snooze")
+
+    def __str__(self) -> str:
+        return f"snoozed for {self.delay:g} s"
+
+
+class RetryAfter(Exception):
+    """Raised by a task: it failed, and should be tried again after this long."""
+
+    def __init__(self, delay: float | timedelta | str, message: str = "") -> None:
+        super().__init__(delay, message)
+        self.delay = duration(delay, "RetryAfter")
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message or f"to be tried again after {self.delay:g} s"
+
+
+class Cancel(Exception):
+    """Raised by a task: this job is not to be run, now or later."""
+
+
+class CurrentJob:
+    """The job that runs here and now."""
+
+    __slots__ = ("_report", "attempt", "id", "queue", "task", "token")
+
+    def __init__(self, job: Job, report: Report | None = None) -> None:
+        self.id = job.id
+        self.task = job.task  # its name
+        self.queue = job.queue
+        self.attempt = job.attempt + 1  # 1 for the first
+        self.token = job.token  # grows with every claim: hand it to systems that should refuse a late worker
+        self._report = report
+
+    def progress(self, share: float, note: str = "") -> None:
+        """Tell how far this job has come, from 0 to 1."""
+        if not 0 <= share <= 1:
+            raise ValueError(f"progress is a share from 0 to 1, not {share!r}")
+        if self._report is not None:
+            text = str(note)[:1000].encode(errors="replace").decode()
+            self._report(msgspec.json.encode({"share": float(share), "note": text}))
+
+    def __repr__(self) -> str:
+        return f"<CurrentJob {self.id}, attempt {self.attempt}>"
+
+
+_current: ContextVar[CurrentJob | None] = ContextVar("millpond_current_job", default=None)
+
+
+def current_job() -> CurrentJob:
+    """The job whose task is running here. Raises LookupError outside of one."""
+    job = _current.get()
+    if job is None:
+        raise LookupError("no job is running here: current_job() works inside a task that was enqueued")
+    return job
+
+
+@contextmanager
+def running(job: Job, report: Report | None) -> Iterator[None]:
+    """Make this the current job for the time being."""
+    before = _current.set(CurrentJob(job, report))
+    try:
+        yield
+    finally:
+        _current.reset(before)

@@ -1,0 +1,260 @@
+"""The parameters of a task: calls are bound, checked against the annotations, encoded, and read back.
+
+What a call puts in, the task gets: a value that would come back as something else is refused when the call
+is made. Defaults are not stored; they are those of the code that runs the job.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable, Mapping
+from inspect import Parameter
+from typing import Any, get_type_hints
+
+import msgspec
+
+from millpond.codec import Walk, can_convert, convert, decode, pack
+from millpond.errors import ArgumentsRefused, OptionError, PayloadRefused
+from millpond.options import nearest
+
+_MANY = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+_EXACT = (str, int, float, bool)
+MOST_TEXT = 300  # characters of somebody else's message
+
+
+class Signature:
+    """How a task may be called."""
+
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
+        self.name = name
+        self._signature = _signature(function)
+        self._parameters = self._signature.parameters
+        hints = hints_of(function)
+        checked = {
+            parameter.name: _whole_kind(parameter, hints[parameter.name])
+            for parameter in self._parameters.values()
+            if parameter.name in hints
+        }
+        self._checks = {name: kind for name, kind in checked.items() if can_convert(kind)}
+        self._exact = {name: kind for name, kind in self._checks.items() if kind in _EXACT}
+        self._positional = self._named(Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+        self._keywords = self._named(Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+        self._required = {
+            parameter.name
+            for parameter in self._parameters.values()
+            if parameter.default is Parameter.empty and parameter.kind not in _MANY
+        }
+        self._takes_many = any(parameter.kind in _MANY for parameter in self._parameters.values())
+
+    @property
+    def names(self) -> set[str]:
+        """The names of the parameters."""
+        return set(self._parameters)
+
+    def _named(self, *kinds: object) -> tuple[str, ...]:
+        return tuple(parameter.name for parameter in self._parameters.values() if parameter.kind in kinds)
+
+    # --- in ------------------------------------------------------------------------------------------
+    def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
+        """A call as JSON bytes, or ArgumentsRefused or PayloadRefused saying what is wrong with it."""
+        walk = Walk()
+        arguments: dict[str, Any] = {}
+        try:
+            for name, value in self._bind(args, kwargs).items():
+                arguments[name] = plain = walk.plain(value, name)
+                if type(value) is not self._exact.get(name):
+                    self._check(name, value, plain, walk)
+            return pack(arguments, "the arguments")
+        except PayloadRefused as refused:
+            raise PayloadRefused(f"{self.name}: {refused}", refused.path) from None
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments by name, with the defaults."""
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return bound.arguments
+
+    def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments by name. The usual call is bound by hand: inspect takes its time."""
+        if not self._takes_many and len(args) <= len(self._positional):
+            bound = dict(zip(self._positional, args, strict=False))
+            for name, value in kwargs.items():
+                if name in bound or name not in self._keywords:
+                    break
+                bound[name] = value
+            else:
+                if self._required <= bound.keys():
+                    return bound
+        try:
+            return self._signature.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            unknown = [name for name in kwargs if name not in self._keywords]
+            hint = nearest(unknown[0], self._keywords) if unknown and "unexpected" in str(error) else ""
+            raise ArgumentsRefused(f"{self.name}{self._signature}: {error}{hint}") from None
+
+    def _check(self, name: str, value: Any, plain: Any, walk: Walk) -> None:
+        """Does the value fit its annotation, and will it come back as what it is?"""
+        kind = self._checks.get(name)
+        back = plain if kind is None else self._converted(name, plain, kind)
+        if walk.strange or back is not plain:
+            walk.strange = False
+            changed = _changed(value, back)
+            if changed is not None:
+                raise ArgumentsRefused(f"{self.name}: {name}{changed[0]} {changed[1]}")
+
+    def _converted(self, name: str, plain: Any, kind: Any) -> Any:
+        try:
+            return convert(plain, kind)
+        except (ValueError, TypeError) as error:
+            text, place = _explained(error)
+            fix = inspect.formatannotation(kind)
+            raise ArgumentsRefused(f"{self.name}: {name}{place}: {text}; {name} takes {fix}") from None
+
+    # --- out -----------------------------------------------------------------------------------------
+    def decode(self, data: bytes) -> tuple[list[Any], dict[str, Any]]:
+        """The call in a payload, with its arguments as the annotations say.
+
+        Raises PayloadRefused for what no version of the task could read, ArgumentsRefused for what this
+        one cannot.
+        """
+        try:
+            plain = decode(data)
+        except ValueError as error:
+            raise PayloadRefused(f"{self.name}: the stored arguments cannot be read: {error}") from None
+        if not isinstance(plain, dict):
+            raise PayloadRefused(f"{self.name}: the stored arguments are no JSON object")
+        return self._call(self._revived(plain))
+
+    def arguments(self, data: bytes) -> dict[str, Any]:
+        """The arguments in a payload by name, as the annotations say; without the defaults."""
+        return self._revived(decode(data))
+
+    def _revived(self, plain: dict[str, Any]) -> dict[str, Any]:
+        unknown = [name for name in plain if name not in self._parameters]
+        missing = [name for name in self._parameters if name in self._required and name not in plain]
+        if unknown or missing:
+            wrong = f"have {unknown}, which it does not take" if unknown else f"lack {missing}"
+            raise ArgumentsRefused(f"{self.name}{self._signature}: the stored arguments {wrong}")
+        for name, kind in self._checks.items():
+            if name in plain and type(plain[name]) is not self._exact.get(name):
+                plain[name] = self._converted(name, plain[name], kind)
+        return plain
+
+    def _call(self, arguments: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        args: list[Any] = []
+        kwargs: dict[str, Any] = {}
+        spread = any(
+            parameter.kind is Parameter.VAR_POSITIONAL and arguments.get(name)
+            for name, parameter in self._parameters.items()
+        )
+        for name, parameter in self._parameters.items():
+            if name not in arguments:
+                continue
+            if parameter.kind is Parameter.VAR_POSITIONAL:
+                args += arguments[name]
+            elif parameter.kind is Parameter.VAR_KEYWORD:
+                kwargs.update(arguments[name])
+            elif parameter.kind is Parameter.POSITIONAL_ONLY or (spread and name in self._positional):
+                args.append(arguments[name])
+            else:
+                kwargs[name] = arguments[name]
+        return args, kwargs
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError) as error:
+        raise OptionError(
+            f"{function!r:.80} tells nobody what it takes ({error}): wrap it in a function"
+        ) from None
+
+
+def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """The annotations that can be resolved; one that cannot hides no other, and checks nothing."""
+    try:
+        return get_type_hints(function, include_extras=True)
+    except Exception:  # an annotation may be any expression
+        hints: dict[str, Any] = {}
+        space = getattr(inspect.unwrap(function), "__globals__", {})
+        for name, kind in getattr(function, "__annotations__", {}).items():
+            try:
+                alone = types.SimpleNamespace(__annotations__={name: kind})
+                hints |= get_type_hints(alone, space, include_extras=True)
+            except Exception:  # noqa: S112 - as above
+                continue
+        return hints
+
+
+def _whole_kind(parameter: Parameter, kind: Any) -> Any:
+    """The kind of everything a parameter takes: `*numbers: int` is a list of int."""
+    if parameter.kind is Parameter.VAR_POSITIONAL:
+        return list[kind]
+    return dict[str, kind] if parameter.kind is Parameter.VAR_KEYWORD else kind
+
+
+def _explained(error: Exception) -> tuple[str, str]:
+    """What does not fit, and where inside the argument."""
+    details = getattr(error, "errors", None) or getattr(error.__cause__, "errors", None)
+    text, _, place = str(error).partition(" - at `")
+    place = "" if not place.startswith("$") else place.removeprefix("$").rstrip("`")
+    if callable(details):  # pydantic: the first of its list is enough
+        first = details()[0]
+        text = first["msg"]
+        place += "".join(f".{step}" for step in first["loc"])
+    return text[:1].lower() + text[1:MOST_TEXT], place
+
+
+def _changed(before: Any, after: Any) -> tuple[str, str] | None:
+    """Where a value would come back as something else or without a part, and what to do about it."""
+    kind = type(before)
+    if before is None or kind in _EXACT:
+        return None
+    if kind in (list, tuple):
+        return _changed_items(before, after)
+    if kind is dict:
+        return _changed_entries(before, after)
+    if isinstance(after, kind) or (isinstance(before, type(after)) and before == after):
+        return None
+    return "", (
+        f"is of kind {kind.__qualname__} and would come back as {type(after).__qualname__}: "
+        f"annotate it as {kind.__qualname__}, or pass plain JSON"
+    )
+
+
+def _changed_items(before: Any, after: Any) -> tuple[str, str] | None:
+    if not isinstance(after, list | tuple) or len(before) != len(after):
+        return None  # its annotation makes something else of a list
+    for index, (was, becomes) in enumerate(zip(before, after, strict=True)):
+        found = _changed(was, becomes)
+        if found is not None:
+            return f"[{index}]{found[0]}", found[1]
+    return None
+
+
+def _changed_entries(before: dict[str, Any], after: Any) -> tuple[str, str] | None:
+    fields = _fields(after)
+    if fields is None:
+        return None
+    for key, was in before.items():
+        if key not in fields:
+            return f".{key}", "is no field of its annotation and would be lost: leave it out"
+        found = _changed(was, fields[key])
+        if found is not None:
+            return f".{key}{found[0]}", found[1]
+    return None
+
+
+def _fields(after: Any) -> Mapping[str, Any] | None:
+    """What came of the entries of a dict, by their names in JSON; None if that cannot be told."""
+    kind = type(after)
+    if kind is dict:
+        return after if all(type(key) is str for key in after) else None
+    if isinstance(after, msgspec.Struct) and not kind.__struct_config__.array_like:
+        names = zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True)
+        tag = {kind.__struct_config__.tag_field: None} if kind.__struct_config__.tag_field else {}
+        return tag | {encoded: getattr(after, name) for encoded, name in names}
+    if hasattr(kind, "__dataclass_fields__"):
+        return {name: getattr(after, name, None) for name in kind.__dataclass_fields__}
+    return None

@@ -1,0 +1,58 @@
+-- uses: lines ends settling claiming
+-- {node, sequence, verdicts, started, progress, claims, going on} -> {"ok", rows, stale, cancelling, unfinished}
+
+local function is_greater(a, b)
+    if #a ~= #b then
+        return #a > #b
+    end
+    for place = 1, #a do
+        local x, y = string.byte(a, place), string.byte(b, place)
+        if x ~= y then
+            return x > y
+        end
+    end
+    return false
+end
+
+local node, stale, rows = args[1], {}, {}
+local record = call('HMGET', P .. 'node:' .. node, 'sequence', 'sealed')
+if not record[1] then
+    return {'unknown'}
+elseif record[2] == '1' then
+    return {'sealed'}
+elseif not is_greater(args[2], record[1]) and not (args[7] and args[2] == record[1]) then
+    return {'replayed'}
+end
+call('HSET', P .. 'node:' .. node, 'sequence', args[2])
+
+if #args[3] > 0 then
+    stale = settle_all(args[3], node)
+    fall()
+end
+for _, item in ipairs(args[4]) do
+    if is_held(item[1], node, item[2]) then
+        write(item[1], 'started_at', NOW)
+    else
+        stale[#stale + 1] = item[1]
+    end
+end
+for _, item in ipairs(args[5]) do
+    if is_held(item[1], node, item[2]) then
+        write(item[1], 'progress', item[3])
+    else
+        stale[#stale + 1] = item[1]
+    end
+end
+flush()
+if #args[6] > 0 then
+    expire()
+    promote()
+end
+for _, wanted in ipairs(args[6]) do
+    local without = {}
+    for _, task in ipairs(wanted[3]) do
+        without[task] = true
+    end
+    claim({queue = wanted[1], limit = wanted[2], without = without, node = node, held = P .. 'held:' .. node}, rows)
+end
+return {'ok', rows, stale, call('SMEMBERS', P .. 'cancelling:' .. node), unfinished and 1 or 0}

@@ -1,0 +1,143 @@
+-- Recording outcomes: every write about a running job is checked against (node, token) first.
+-- A verdict is {id, token, state, reason, result, rank, run_at, tally, alone, line, wait, run}.
+local SETTLED = {'head', 'where', 'cancelling', 'unique', 'slots', 'children', 'attempts', 'expires_at'}
+
+local function load_verdicts(verdicts)
+    local ids = {}
+    for place, verdict in ipairs(verdicts) do
+        ids[place] = verdict[1]
+    end
+    load(ids, SETTLED)
+end
+
+local held_keys = {}
+
+local function held_key(node)
+    held_keys[node] = held_keys[node] or P .. 'held:' .. node
+    return held_keys[node]
+end
+
+local function is_held(id, node, token)
+    return read(id, 'head') == 'running ' .. token .. ' ' .. node
+end
+
+local function requeue(id, verdict, state, queue)
+    local _, _, created_at, priority = place_of(id)
+    set_place(id, verdict[6], verdict[7], created_at or NOW, priority or '1')
+    erase(id, 'started_at')
+    if verdict[9] then
+        write(id, 'alone', '1')
+    else
+        erase(id, 'alone')
+    end
+    note(queue, 'retried', 0)
+    local expires_at = read(id, 'expires_at')
+    if expires_at then
+        enter(P .. 'expiring', expires_at, id)
+    end
+    stand(id, queue, state, verdict[6], verdict[7], priority or '1')
+end
+
+local function finish(id, state, reason, result, queue, task)
+    if reason then
+        jot(id, 'reason', reason)
+    end
+    if result then
+        jot(id, 'result', result)
+    end
+    ended(id, state, queue, task)
+end
+
+local function apply(verdict, node, token, queue, task)
+    local id, state, reason, result = verdict[1], verdict[3], verdict[4], verdict[5]
+    if read(id, 'cancelling') then
+        call('SREM', P .. 'cancelling:' .. node, id)
+        erase(id, 'cancelling')
+        if not ENDS[state] then -- a job whose end somebody asked for is not run again: it may only end
+            state, reason, result = 'cancelled', 'cancelled', nil
+        end
+    end
+    set_head(id, state, token, '')
+    jot(id, 'tally', verdict[8])
+    if verdict[10] then
+        jot(id, 'attempts', (read(id, 'attempts') or '') .. verdict[10] .. '\n')
+    end
+    count(queue, 'running', -1)
+    leave(held_key(node), id)
+    if ENDS[state] then
+        finish(id, state, reason, result, queue, task)
+    else
+        requeue(id, verdict, state, queue)
+    end
+    local slots = read(id, 'slots')
+    if slots then
+        free_slots(slots)
+    end
+end
+
+local function note_times(verdict, queue)
+    if verdict[11] then
+        note(queue, 'wait', verdict[11])
+    end
+    if verdict[12] then
+        note(queue, 'run', verdict[12])
+    end
+end
+
+-- Carry out a verdict; false if the job is not this node's under this token.
+local function settle(verdict, node, raise)
+    local id, token = verdict[1], verdict[2]
+    local queue, task = where_of(id)
+    if not is_held(id, node, token) or not queue then
+        return false
+    end
+    apply(verdict, node, raise and raised(token) or token, queue, task)
+    note_times(verdict, queue)
+    return true
+end
+
+-- The same for a job that has completed and concerns nobody else, without the detours.
+local function complete(verdict, done)
+    local id = verdict[1]
+    local queue = where_of(id)
+    write(id, 'head', 'completed ' .. verdict[2] .. ' ')
+    jot(id, 'tally', verdict[8])
+    jot(id, 'finished_at', NOW)
+    if verdict[5] then
+        jot(id, 'result', verdict[5])
+    end
+    if verdict[10] then
+        jot(id, 'attempts', (read(id, 'attempts') or '') .. verdict[10] .. '\n')
+    end
+    done.held[#done.held + 1] = id
+    done.entered[#done.entered + 1] = 0
+    done.entered[#done.entered + 1] = id
+    done.ended[#done.ended + 1] = NOW .. ' ' .. id
+    done.queues[queue] = (done.queues[queue] or 0) + 1
+    note_times(verdict, queue)
+end
+
+-- Carry out the verdicts of a living node; returns the ids of those that are stale.
+local function settle_all(verdicts, node)
+    load_verdicts(verdicts)
+    local stale, special = {}, having({'cancelling', 'unique', 'slots', 'children'})
+    local done = {
+        held = column(left, held_key(node)), entered = column(entered, state_key('completed')),
+        ended = column(appended, ended_key('completed')), queues = {}
+    }
+    for _, verdict in ipairs(verdicts) do
+        local id = verdict[1]
+        local is_plain = verdict[3] == 'completed' and not special[id] and known.where[id]
+        if is_plain and is_held(id, node, verdict[2]) then
+            complete(verdict, done)
+        elseif not settle(verdict, node, false) then
+            stale[#stale + 1] = id
+        end
+    end
+    for queue, number in pairs(done.queues) do
+        count(queue, 'running', -number)
+        count(queue, 'completed', number)
+        note(queue, 'completed', 0, number)
+    end
+    return stale
+end

@@ -1,0 +1,386 @@
+"""Jobs in PostgreSQL: short transactions, SKIP LOCKED, one round trip for a plain enqueue.
+
+Times come from the server. Notifications are hints and can be off; a pooler between us and the server is
+noticed, and then nothing relies on the session. A connection that breaks before COMMIT was sent means
+that nothing happened; after it, OutcomeUnknown.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import AsyncConnection, Connection
+from psycopg.rows import tuple_row
+
+from millpond.errors import (
+    OutcomeUnknown,
+    SchemaOutdated,
+    StoreBusy,
+    StoreError,
+    StoreRefused,
+    StoreUnavailable,
+)
+from millpond.job import Enqueued, NewJob
+from millpond.store.forks import watch_forks
+from millpond.store.postgres_address import PostgresAddress, PostgresClock
+from millpond.store.relational import enqueue
+from millpond.store.relational.query import LeaseClock, Many, Query, Row, Steps
+from millpond.store.relational.verbs import RelationalStore
+from millpond.store.sql import statement
+
+T = TypeVar("T")
+SCHEMA = 1
+BEGIN = "BEGIN; SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = '30s'"
+RETRIES = 5  # of a transaction that the server ended to break a deadlock: nothing has happened
+KEPT = 8  # connections kept for the next call
+POLL = 0.25  # how long a wait sleeps where no notification can arrive
+
+
+class PostgresStore(RelationalStore):
+    """A store in a PostgreSQL database, for many machines."""
+
+    def __init__(self, url: str) -> None:
+        self._options = PostgresAddress(url)
+        self.url = self._options.shown
+        self.schema = self._options.schema
+        self.clock = PostgresClock()
+        self._guard = threading.Lock()
+        self._idle: deque[Connection[Row]] = deque()
+        self._checked = False
+        self._pooled: bool | None = None  # a pooler stands between us and the server
+        self._listener: Connection[Row] | None = None
+        self._ear = threading.Lock()  # held by the one thread that listens
+        self._channel = f"millpond_{self.schema}"
+        watch_forks(self)
+
+    # --- verbs that differ ----------------------------------------------------------------------------
+    def enqueue(self, jobs: Sequence[NewJob], transaction: object | None = None) -> list[Enqueued]:
+        """Store jobs, all or none; plain ones in one round trip."""
+        if jobs and transaction is None and enqueue.is_plain(jobs):
+            return self._retried(lambda: self._at_once(lambda now: enqueue.enqueue_at_once(jobs, now)))
+        return super().enqueue(jobs, transaction)
+
+    async def aenqueue(self, jobs: Sequence[NewJob], transaction: AsyncConnection[Any]) -> list[Enqueued]:
+        """Store jobs in the transaction of an async connection."""
+        if not isinstance(transaction, AsyncConnection):
+            raise StoreRefused(_wrong_connection("AsyncConnection", transaction))
+        await self._to_thread_if_needed()
+        steps = enqueue.enqueue(jobs, self.clock.now())
+        cursor = psycopg.AsyncRawCursor(transaction, row_factory=tuple_row)
+        try:
+            if _begins_by_itself(transaction):
+                await cursor.execute("SELECT")
+            async with transaction.transaction():  # a savepoint: all or none, whatever the caller does
+                request = next(steps)
+                while True:
+                    try:
+                        request = steps.send(await self._aanswer(cursor, request))
+                    except StopIteration as end:
+                        return end.value  # type: ignore[no-any-return]
+        except psycopg.errors.UndefinedTable as error:
+            raise StoreRefused(f"this connection is not to {self.url}: {error}") from error
+
+    # --- driving ----------------------------------------------------------------------------------------
+    def write(self, make: Callable[[int], Steps[T]]) -> T:
+        """Run a verb in a transaction of its own."""
+        return self._retried(lambda: self._transaction(make, "COMMIT"))
+
+    def _retried(self, call: Callable[[], T]) -> T:
+        for attempt in range(RETRIES + 1):
+            try:
+                return call()
+            except psycopg.errors.DeadlockDetected as error:
+                if attempt == RETRIES:
+                    raise StoreBusy(f"{self.url}: {RETRIES} deadlocks in a row; nothing happened") from error
+        raise AssertionError
+
+    def read(self, make: Callable[[int], Steps[T]]) -> T:
+        """Run a verb that changes nothing, on one snapshot."""
+        return self._transaction(make, "ROLLBACK")
+
+    def _transaction(self, make: Callable[[int], Steps[T]], ending: str) -> T:
+        with self._connection() as connection:
+            cursor = psycopg.RawCursor(connection)
+            committing = False
+            try:
+                connection.execute(BEGIN)
+                value = self._drive(cursor, make(self.clock.now()))
+                committing = ending == "COMMIT"
+                connection.execute(ending)
+            except (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled) as error:
+                raise StoreBusy(f"{self.url} was locked for too long; nothing happened") from error
+            except psycopg.errors.DeadlockDetected:
+                raise
+            except psycopg.OperationalError as error:
+                raise self._broken(error, maybe=committing) from error
+            except psycopg.Error as error:
+                raise StoreError(f"{self.url}: {type(error).__name__}: {error}") from error
+            return value
+
+    def _at_once(self, make: Callable[[int], Steps[T]]) -> T:
+        """Run a verb of a single statement, which is its own transaction."""
+        with self._connection() as connection:
+            try:
+                return self._drive(psycopg.RawCursor(connection), make(self.clock.now()))
+            except psycopg.errors.DeadlockDetected:
+                raise
+            except psycopg.OperationalError as error:
+                raise self._broken(error, maybe=True) from error
+            except psycopg.Error as error:
+                raise StoreError(f"{self.url}: {type(error).__name__}: {error}") from error
+
+    def _broken(self, error: psycopg.Error, *, maybe: bool) -> Exception:
+        if maybe:
+            return OutcomeUnknown(
+                f"the connection to {self.url} broke while it was being told to commit: "
+                f"ask for the job by its id, or repeat with the same id ({error})"
+            )
+        return StoreUnavailable(f"{self.url}: {error}; nothing happened")
+
+    def _drive(self, cursor: psycopg.RawCursor[Row], steps: Steps[T], prepare: bool | None = False) -> T:
+        """Answer each request of a verb until it returns. None leaves preparing to the caller's settings."""
+        if prepare is not None:
+            prepare = self._prepares()
+        try:
+            request = next(steps)
+            while True:
+                request = steps.send(self._answer(cursor, request, prepare))
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+    def _answer(
+        self, cursor: psycopg.RawCursor[Row], request: Query | Many | LeaseClock, prepare: bool | None
+    ) -> list[Row]:
+        text, parameters = self._said(request)
+        cursor.execute(text, parameters, prepare=prepare, binary=True)
+        rows = cursor.fetchall() if cursor.description else []
+        return [(self.clock.lease_now(rows[0][0]), "")] if isinstance(request, LeaseClock) else rows
+
+    async def _aanswer(
+        self, cursor: psycopg.AsyncRawCursor[Any], request: Query | Many | LeaseClock
+    ) -> list[Row]:
+        text, parameters = self._said(request)
+        await cursor.execute(text, parameters)
+        return await cursor.fetchall() if cursor.description else []
+
+    def _said(self, request: Query | Many | LeaseClock) -> tuple[bytes, Sequence[Any]]:
+        if isinstance(request, LeaseClock):
+            return _sql(self.schema, self._told(), "lease_clock"), ()
+        text = _sql(self.schema, self._told(), request.name)
+        if isinstance(request, Many):
+            return text, [list(column) for column in zip(*request.rows, strict=True)]
+        return text, request.parameters
+
+    def _told(self) -> str:
+        return self._channel if self._options.notify else ""
+
+    def _prepares(self) -> bool | None:
+        """Prepared statements live in a session: not through a pooler."""
+        return self._options.prepare == "on" or (self._options.prepare == "auto" and not self._pooled)
+
+    def joined(self, transaction: object, make: Callable[[int], Steps[T]]) -> T:
+        """Run a verb inside the caller's transaction, on the caller's connection."""
+        if isinstance(transaction, AsyncConnection):
+            raise StoreRefused("an async connection can only be joined by `await task.aenqueue(...)`")
+        if not isinstance(transaction, Connection):
+            raise StoreRefused(_wrong_connection("Connection", transaction))
+        self._touch()
+        cursor = psycopg.RawCursor(transaction, row_factory=tuple_row)
+        try:
+            if _begins_by_itself(transaction):
+                cursor.execute("SELECT")
+            with transaction.transaction():  # a savepoint: all or none, whatever the caller does
+                return self._drive(cursor, make(self.clock.now()), prepare=None)
+        except psycopg.errors.UndefinedTable as error:
+            raise StoreRefused(f"this connection is not to {self.url}: {error}") from error
+
+    # --- connections ------------------------------------------------------------------------------------
+    @contextmanager
+    def _connection(self) -> Iterator[Connection[Row]]:
+        connection = self._take()
+        try:
+            if self.clock.is_old():
+                ((server,),) = connection.execute(statement("postgres", "lease_clock")).fetchall()
+                self.clock.set(server)
+            if not self._checked:
+                self._check(connection)
+            yield connection
+        except psycopg.errors.DeadlockDetected:
+            raise
+        except psycopg.OperationalError as error:
+            raise self._broken(error, maybe=False) from error
+        finally:
+            self._give_back(connection)
+
+    def _take(self) -> Connection[Row]:
+        with self._guard:
+            while self._idle:
+                connection = self._idle.pop()
+                if not connection.closed and not _has_hung_up(connection):
+                    return connection
+                connection.close()
+        return self._connect(self._options.dsn)
+
+    def before_fork(self) -> None:
+        """The child must not find the guard held by a thread it does not have."""
+        self._guard.acquire()
+
+    def after_fork(self, *, in_child: bool) -> None:
+        """The connections are the parent's: the driver closes none that its process did not open."""
+        if in_child:
+            self._idle, self._listener, self._ear = deque(), None, threading.Lock()
+        self._guard.release()
+
+    def _connect(self, dsn: str) -> Connection[Row]:
+        try:
+            connection: Connection[Row] = Connection.connect(
+                dsn, autocommit=True, connect_timeout=5, keepalives_idle=10, tcp_user_timeout=20_000
+            )
+        except psycopg.OperationalError as error:
+            raise StoreUnavailable(f"cannot reach {self.url}: {error}") from error
+        if self._pooled is None:
+            ((pid,),) = connection.execute("SELECT pg_backend_pid()").fetchall()
+            self._pooled = pid != connection.info.backend_pid
+        if not self._prepares():
+            connection.prepare_threshold = None  # not even COMMIT, which the driver would do by itself
+        return connection
+
+    def _give_back(self, connection: Connection[Row]) -> None:
+        if not connection.closed and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+            try:
+                connection.execute("ROLLBACK")
+            except psycopg.Error:
+                connection.close()
+        with self._guard:
+            if connection.closed or len(self._idle) >= KEPT:
+                connection.close()
+            else:
+                self._idle.append(connection)
+
+    def _check(self, connection: Connection[Row]) -> None:
+        version = self._version(connection)
+        if version != SCHEMA:
+            found = "no tables" if version is None else f"schema version {version}"
+            newer = version is not None and version > SCHEMA
+            cure = "use the newer Millpond that made it" if newer else "run `millpond migrate`"
+            raise SchemaOutdated(
+                f"{self.url} has {found} in schema {self.schema!r}, version {SCHEMA} is needed: {cure}"
+            )
+        self._checked = True
+
+    def _version(self, connection: Connection[Row]) -> int | None:
+        ((found,),) = connection.execute(
+            "SELECT to_regclass(%s) IS NOT NULL", (f"{self.schema}.meta",)
+        ).fetchall()
+        if not found:
+            return None
+        ((version,),) = connection.execute(_sql(self.schema, "", "version")).fetchall()
+        return int(version)
+
+    def migrate(self) -> list[str]:
+        """Create the tables, or say that they are up to date. One at a time, by the server's lock."""
+        connection = self._take()
+        try:
+            with connection.transaction():
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", (0x6D696C6C,))
+                if self._version(connection) is not None:
+                    self._check(connection)
+                    return []
+                connection.execute(_sql(self.schema, "", "schema"))
+        except psycopg.Error as error:
+            raise StoreError(f"cannot migrate {self.url}: {error}") from error
+        finally:
+            self._give_back(connection)
+        return [f"created the tables of version {SCHEMA} in schema {self.schema!r} of {self.url}"]
+
+    def close(self) -> None:
+        """Close the connections; the next call opens new ones."""
+        with self._guard:
+            connections, self._idle = list(self._idle), deque()
+            listener, self._listener = self._listener, None
+        for connection in (*connections, listener):
+            if connection is not None:
+                connection.close()
+
+    def durability(self) -> str:
+        """What an acknowledged job survives."""
+        with self._connection() as connection:
+            ((commit,),) = connection.execute("SHOW synchronous_commit").fetchall()
+            ((fsync,),) = connection.execute("SHOW fsync").fetchall()
+        if fsync == "off":
+            return "not durable: fsync is off"
+        if commit == "off":
+            return "survives a crash of the server process, not of its machine: synchronous_commit is off"
+        return "durable: fsync on, synchronous_commit on"
+
+    # --- waiting ----------------------------------------------------------------------------------------
+    def wait(self, queues: Sequence[str], timeout: float) -> bool:
+        """Sleep until a notification names one of the queues. Through a pooler none can come: a nap."""
+        deaf = not self._options.notify or (self._pooled and self._options.listen == self._options.dsn)
+        ear = self._ear
+        if deaf or not ear.acquire(blocking=False):  # a second thread naps, too
+            time.sleep(min(timeout, POLL))
+            return False
+        try:
+            for notice in self._listening().notifies(timeout=timeout):
+                if notice.payload in queues:
+                    return True
+        except psycopg.OperationalError:
+            self._listener = None
+            time.sleep(min(timeout, POLL))
+        finally:
+            ear.release()
+        return False
+
+    def _listening(self) -> Connection[Row]:
+        if self._listener is None or self._listener.closed:
+            self._listener = self._connect(self._options.listen)
+            self._listener.execute(f'LISTEN "{self._channel}"'.encode())
+        return self._listener
+
+    async def _to_thread_if_needed(self) -> None:
+        import asyncio
+
+        if self.clock.is_old() or not self._checked:
+            await asyncio.to_thread(self._touch)
+
+    def _touch(self) -> None:
+        with self._connection():
+            pass
+
+
+def _begins_by_itself(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
+    """Would its next statement begin the caller's transaction? Then it must, before we set a savepoint."""
+    idle = connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+    return idle and not connection.autocommit
+
+
+def _wrong_connection(wanted: str, given: object) -> str:
+    return (
+        f"transaction= takes a psycopg {wanted} here, not {type(given).__module__}.{type(given).__qualname__}"
+    )
+
+
+def _has_hung_up(connection: Connection[Row]) -> bool:
+    """Has the server closed this connection while it lay idle? Then nothing was sent and nothing lost."""
+    import select
+
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return bool(poll.poll(0))
+
+
+@cache
+def _sql(schema: str, channel: str, name: str) -> bytes:
+    """A statement with our own names in it: the schema is checked, the channel is made of it."""
+    text = statement("postgres", name).replace("{schema}", schema)
+    if not channel:
+        text = text.replace("count(pg_notify({channel}, queue))", "0")
+    return text.replace("{channel}", f"'{channel}'").encode()

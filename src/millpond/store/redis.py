@@ -1,0 +1,321 @@
+"""Jobs in Redis or Valkey, alone or as a cluster: every step one atomic script, by the server's clock.
+
+All keys of a namespace share one hash tag. Rules that live in Python are applied by reading, deciding and
+writing under the fence of (node, token): being killed in between leaves work, not damage.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+from weakref import WeakSet
+
+from millpond.errors import Conflict, NodeRefused, OutcomeUnknown, StoreError, StoreRefused, UnknownJob
+from millpond.job import MICROSECONDS, Enqueued, Job, NewJob, Settlement, Slot
+from millpond.store import redis_reading as reading
+from millpond.store.protocol import (
+    LEASE,
+    PAGE,
+    Claim,
+    Counts,
+    Document,
+    Entry,
+    Exchanged,
+    Filter,
+    Held,
+    Minute,
+    Page,
+    Progress,
+    Rescued,
+    Retention,
+    Started,
+    Tick,
+)
+from millpond.store.redis_records import claimed_job, new_job, readable, text_of, verdict
+from millpond.store.redis_rescue import finish_falls, revive
+from millpond.store.redis_server import SCHEMA, Address, Server
+from millpond.store.redis_waiting import Subscription
+from millpond.store.relational.rows import Damaged
+
+WAITING = ("blocked", "scheduled", "queued")
+ENDED = ("completed", "dead", "cancelled")
+
+
+class RedisStore:
+    """A store in a namespace of a Redis or Valkey server."""
+
+    def __init__(self, url: str) -> None:
+        self._begin(Server(Address(url)))
+
+    @classmethod
+    def from_client(cls, client: Any, namespace: str = "millpond") -> RedisStore:
+        """A store on a ready-made client of redis-py or valkey-py, alone or for a cluster."""
+        store = cls.__new__(cls)
+        store._begin(Server(None, client, namespace))
+        return store
+
+    def _begin(self, server: Server) -> None:
+        self._server = server
+        self.url = server.url
+        self.clock = server.clock
+        self._here = threading.local()
+        self._subscriptions: WeakSet[Subscription] = WeakSet()
+
+    def durability(self) -> str:
+        """What an acknowledged job survives."""
+        persistence = self._server.info("persistence")
+        if not persistence:
+            return "not durable, as far as we can see: INFO is forbidden here"
+        if persistence.get("aof_enabled") != "1":
+            return "not durable: the server keeps no append-only file; set `appendonly yes`"
+        rule = self._server.setting("appendfsync")
+        if rule == "always":
+            return "durable: appendfsync always"
+        said = rule or "unknown, as CONFIG is forbidden here"
+        return f"survives a crash of the server process, not of its machine: appendfsync {said}"
+
+    def close(self) -> None:
+        """Close the connections; the next call opens new ones."""
+        for subscription in list(self._subscriptions):
+            subscription.close()
+        self._server.close()
+
+    def migrate(self) -> list[str]:
+        """Make the namespace, or say that it is up to date."""
+        return [f"created version {SCHEMA} in {self.url}"] if self._server.migrate() else []
+
+    # --- jobs -------------------------------------------------------------------------------------------
+    def enqueue(self, jobs: Sequence[NewJob], transaction: object | None = None) -> list[Enqueued]:
+        """Store jobs, all or none."""
+        if transaction is not None:
+            raise StoreRefused(
+                "transaction= needs a store in the transaction's database, and Redis cannot take part in it: "
+                "enqueue after the commit, or use PostgreSQL or SQLite"
+            )
+        if not jobs:
+            return []
+        answers, unfinished = self._stored("enqueue", [new_job(job) for job in jobs])
+        self._finish_falls(unfinished)
+        return [Enqueued(job.decode(), bool(created)) for job, created in answers]
+
+    def _stored(self, name: str, arguments: Sequence[Any]) -> tuple[Any, int]:
+        status, *rest = self._server.run(name, (arguments,))
+        if status == b"unknown":
+            job, parent = (part.decode() for part in rest)
+            raise UnknownJob(f"job {job} depends on {parent}, which is not in the store")
+        return rest[0], rest[1]
+
+    def _finish_falls(self, unfinished: int) -> None:
+        """What cannot be finished now is finished by whoever claims next."""
+        if unfinished:
+            with suppress(StoreError):
+                finish_falls(self._server, unfinished)
+
+    def exchange(
+        self,
+        node: str,
+        sequence: int,
+        *,
+        settlements: Sequence[Settlement] = (),
+        started: Sequence[Started] = (),
+        progress: Sequence[Progress] = (),
+        claims: Sequence[Claim] = (),
+    ) -> Exchanged:
+        """Settle what finished and claim what fits, in one step."""
+        arguments = (
+            node,
+            str(sequence),
+            [verdict(settlement) for settlement in settlements],
+            [(item.id, str(item.token)) for item in started],
+            [(item.id, str(item.token), text_of(item.data)) for item in progress],
+            [(claim.queue, claim.limit, claim.without) for claim in claims],
+        )
+        status, *rest = self._server.run("exchange", arguments)
+        if status == b"replayed":
+            return Exchanged(replayed=True)
+        _speak(status, node)
+        rows, stale, cancelling, unfinished = rest
+        self._finish_falls(unfinished)
+        jobs = self._claimed(rows, node, sequence, claims)
+        return Exchanged(tuple(jobs), _texts(stale), tuple(sorted(_texts(cancelling))))
+
+    def _claimed(self, rows: Sequence[Any], node: str, sequence: int, claims: Sequence[Claim]) -> list[Job]:
+        """The jobs of an answer. For each that cannot be read, another one is claimed in its place."""
+        jobs, damaged = [], []
+        missing: Counter[str] = Counter()
+        for row in rows:
+            try:
+                jobs.append(claimed_job(row, node))
+            except Damaged:
+                damaged.append(row[0].decode())
+                missing[row[1].partition(b"\0")[0].decode(errors="replace")] += 1
+        if not damaged:
+            return jobs
+        self._bury(node, damaged)
+        without = {claim.queue: claim.without for claim in claims}
+        again = [(queue, number, without.get(queue, ())) for queue, number in missing.items()]
+        try:
+            status, *rest = self._server.run("exchange", (node, str(sequence), (), (), (), again, True))
+        except StoreError as error:
+            raise OutcomeUnknown(f"{error}; jobs were claimed before: ask what is held") from error
+        return jobs + (self._claimed(rest[0], node, sequence, claims) if status == b"ok" else [])
+
+    def _bury(self, node: str, damaged: Sequence[str]) -> None:
+        """Jobs that were claimed and cannot be read end dead."""
+        if not damaged:
+            return
+        try:
+            _, unfinished = self._server.run("verdicts", (node, (), False, damaged))
+        except StoreError as error:
+            raise OutcomeUnknown(f"{error}; jobs were claimed before: ask what is held") from error
+        self._finish_falls(unfinished)
+
+    # --- nodes ------------------------------------------------------------------------------------------
+    def renew(self, node: str, host: str, info: bytes = b"{}", lease: float = LEASE) -> None:
+        """Take or renew a node's lease; a lease of 0 gives it up."""
+        if lease > 0:
+            status = self._server.run("renew", (node, host, text_of(info), round(lease * MICROSECONDS)))
+            _speak(status, node)
+        elif self._server.run("give_up", (node,)):
+            revive(self._server, node)
+
+    def held(self, node: str) -> Held:
+        """What this node holds."""
+        jobs: list[Job] = []
+        after = ""
+        while True:
+            status, *rest = self._server.run("held", (node, after, PAGE, False), writes=False)
+            _speak(status, node)
+            sequence, _, rows = rest
+            jobs += readable(rows, ends=False)
+            if len(rows) < PAGE:
+                return Held(int(sequence or 0), tuple(jobs))
+            after = rows[-1][0].decode()
+
+    def rescue(self, node: str, gone: Sequence[str] = ()) -> Rescued:
+        """Revive the jobs of nodes that are gone."""
+        sealed = sorted(_texts(self._server.run("seal", (node, tuple(gone)))))
+        return Rescued(tuple(sealed), sum(revive(self._server, dead) for dead in sealed))
+
+    def wait(self, queues: Sequence[str], timeout: float) -> bool:
+        """Sleep until there may be work in one of the queues."""
+        subscription: Subscription | None = getattr(self._here, "subscription", None)
+        if subscription is None:
+            subscription = self._here.subscription = Subscription(self._server)
+            self._subscriptions.add(subscription)
+        return subscription.wait(queues, timeout)
+
+    # --- people and upkeep ------------------------------------------------------------------------------
+    def cancel(self, chosen: Filter) -> int:
+        """End waiting jobs, ask for the end of running ones; in the order of a life: none slips by."""
+        total = 0
+        for states in [(state,) for state in (*WAITING, "running")] if not chosen.ids else [ENDED]:
+            for ids in reading.pages(self._server, chosen, states):
+                number, unfinished = self._server.run("cancel", (ids, reading.condition(chosen)))
+                finish_falls(self._server, unfinished)
+                total += number
+        return total
+
+    def replay(self, chosen: Filter) -> int:
+        """Queue dead jobs again with fresh budgets."""
+        return self._each_page("replay", chosen, ("dead",))
+
+    def prune(self, retention: Retention, chosen: Filter | None = None) -> int:
+        """Delete what ended long ago, or ended jobs by choice."""
+        if chosen is not None:
+            return self._each_page("discard", chosen, ENDED)
+        kept = (retention.completed, retention.cancelled, retention.dead, retention.statistics)
+        total, more = 0, 1
+        while more:
+            number, more = self._server.run("prune", [round(seconds * MICROSECONDS) for seconds in kept])
+            total += number
+        return total
+
+    def _each_page(self, name: str, chosen: Filter, states: Sequence[str]) -> int:
+        pages = reading.pages(self._server, chosen, states)
+        return sum(int(self._server.run(name, (ids, reading.condition(chosen)))) for ids in pages)
+
+    # --- reading ----------------------------------------------------------------------------------------
+    def get(self, ids: Sequence[str]) -> list[Job | None]:
+        """Whole jobs, in the order asked."""
+        return reading.get(self._server, ids)
+
+    def search(self, chosen: Filter, limit: int = 100, cursor: str | None = None) -> Page:
+        """Jobs, newest first."""
+        return reading.search(self._server, chosen, limit, cursor)
+
+    def counts(self) -> Counts:
+        """How many jobs there are, by queue and state, and which nodes."""
+        return reading.counts(self._server)
+
+    def statistics(self, since: int, until: int) -> list[Minute]:
+        """What happened from one minute up to another."""
+        return reading.statistics(self._server, since, until)
+
+    # --- settings and records ---------------------------------------------------------------------------
+    def configure(
+        self,
+        *,
+        queue: str | None = None,
+        paused: bool | None = None,
+        rate: float | None = None,
+        slot: Slot | None = None,
+    ) -> None:
+        """Pause or resume a queue, set its rate, set a slot's capacity."""
+        name, capacity = (None, None) if slot is None else (slot.name, str(slot.capacity))
+        limit = float(rate) if rate else None
+        self._server.run("configure", (queue, paused, rate is not None, limit, name, capacity))
+
+    def plan(self, ticks: Sequence[Tick]) -> list[bool]:
+        """Record ticks and enqueue their jobs."""
+        first: dict[tuple[str, int], Tick] = {}
+        for tick in ticks:
+            first.setdefault((tick.recurring, tick.at), tick)
+        if not first:
+            return []
+        keys = sorted(first)
+        wanted = [(f"{name}\0{at}", _job_of(first[name, at])) for name, at in keys]
+        fresh, unfinished = self._stored("plan", wanted)
+        self._finish_falls(unfinished)
+        new = {key for key, is_new in zip(keys, fresh, strict=True) if is_new}
+        return [first[tick.recurring, tick.at] is tick and (tick.recurring, tick.at) in new for tick in ticks]
+
+    def record(self, name: str, value: bytes | None = None, version: int | None = None) -> Document:
+        """Read or write a versioned document."""
+        content = None if value is None else text_of(value)
+        status, *rest = self._server.run(
+            "record", (name, content, str(version or 0)), writes=value is not None
+        )
+        if status == b"conflict":
+            raise Conflict(
+                f"document {name!r} is no longer at version {version or 0}: read it again and retry"
+            )
+        return Document(rest[0], int(rest[1]))
+
+    def log(
+        self, name: str, entries: Sequence[bytes] = (), *, after: int = 0, limit: int = 100, keep: int = 1000
+    ) -> list[Entry]:
+        """Append to a bounded log and read on from a number."""
+        lines = [text_of(entry) for entry in entries]
+        number, found = self._server.run("log", (name, lines, after, limit, keep), writes=bool(entries))
+        parts = [line.partition(b" ") for line in found]
+        return [Entry(number + place, int(at), data) for place, (at, _, data) in enumerate(parts)]
+
+
+def _texts(values: Sequence[bytes]) -> tuple[str, ...]:
+    return tuple(value.decode() for value in values)
+
+
+def _job_of(tick: Tick) -> tuple[Any, ...] | None:
+    return None if tick.job is None else new_job(tick.job)
+
+
+def _speak(status: bytes, node: str) -> None:
+    """Raise if the node may not speak."""
+    if status == b"sealed":
+        raise NodeRefused(f"node {node} was rescued: its jobs belong to others now; go on under a new name")
+    if status == b"unknown":
+        raise NodeRefused(f"node {node} has no lease: renew it first, or it was rescued meanwhile")

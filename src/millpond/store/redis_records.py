@@ -1,0 +1,210 @@
+"""Between the Redis store's hashes and records: jobs on their way in, verdicts, and jobs on their way out.
+
+Arguments travel as one MessagePack value. Redis cannot read its binary type, so bytes go as text of unknown
+encoding, which is what a Redis string is. Whole numbers that may exceed 2^53 go as decimal text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from millpond.job import (
+    MICROSECONDS,
+    Attempt,
+    Job,
+    JobOptions,
+    JobState,
+    NewJob,
+    Settlement,
+    Slot,
+    Transition,
+)
+from millpond.rules.histogram import bucket
+from millpond.rules.lifecycle import rank
+from millpond.store.relational.rows import Damaged
+
+_slots = msgspec.json.Decoder(tuple[Slot, ...])
+_attempts = msgspec.json.Decoder(Attempt)
+_json = msgspec.json.Encoder().encode
+_states = {state.value: state for state in JobState}
+_running = JobState.RUNNING
+_ends = frozenset({JobState.COMPLETED, JobState.DEAD, JobState.CANCELLED})
+DEFAULTS = JobOptions()
+ZEROS = (0, 0, 0, 0)
+
+pack = msgspec.msgpack.Encoder().encode
+
+
+def text_of(data: bytes) -> msgspec.Raw:
+    """Bytes as a MessagePack string, whatever they are."""
+    return msgspec.Raw(b"\xdb" + len(data).to_bytes(4, "big") + data)
+
+
+class Spec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+    """What never changes about a job and no script looks at."""
+
+    unique: str | None = None
+    depends_on: tuple[str, ...] = ()
+    options: JobOptions = DEFAULTS
+
+
+def _body(job: NewJob) -> bytes:
+    spec = pack(Spec(job.unique, job.depends_on, job.options))
+    return b"%d %b%b" % (len(spec), spec, job.payload)
+
+
+def new_job(job: NewJob) -> tuple[Any, ...]:
+    """A job as `storing.lua` takes it."""
+    lasts = job.unique_for
+    return (
+        job.id,
+        job.task,
+        job.queue,
+        job.priority,
+        None if job.run_at is None else str(job.run_at),
+        None if job.run_at is None else str(rank(job.run_at, job.priority)),
+        round(job.delay * MICROSECONDS) if job.delay else 0,
+        None if job.expires is None else round(job.expires * MICROSECONDS),
+        job.unique,
+        lasts[0] if isinstance(lasts, str) else "t",
+        None if isinstance(lasts, str) else round(lasts * MICROSECONDS),
+        text_of(_json(job.slots)) if job.slots else None,
+        job.slots or None,
+        tuple(dict.fromkeys(job.depends_on)) or None,
+        text_of(_body(job)),
+    )
+
+
+_spec = msgspec.msgpack.Decoder(Spec).decode
+
+
+def verdict(settlement: Settlement) -> tuple[Any, ...]:
+    """A settlement as `settling.lua` takes it."""
+    wait, run = settlement.wait, settlement.run
+    return (
+        *transition(settlement.id, settlement.token, settlement.transition),
+        None if wait is None else bucket(wait),
+        None if run is None else bucket(run),
+    )
+
+
+def transition(job: str, token: int, chosen: Transition) -> tuple[Any, ...]:
+    """A verdict without its durations."""
+    ends = chosen.state in _ends
+    return (
+        job,
+        str(token),
+        chosen.state.value,
+        chosen.reason,
+        None if chosen.result is None else text_of(chosen.result),
+        None if ends else str(chosen.rank),
+        None if ends else str(chosen.run_at),
+        f"{chosen.attempt} {chosen.errors} {chosen.crashes} {chosen.lost}",
+        chosen.alone,
+        text_of(chosen.line) if chosen.line else None,
+    )
+
+
+def claimed_job(row: Sequence[Any], node: str | None) -> Job:
+    """A job that was just claimed, from the answer of `exchange.lua`."""
+    id_, where, place, tally, token, alone, expires_at, slots, body = row
+    try:
+        queue, _, task = where.decode().partition("\0")
+        rank_, run_at, created_at, priority = place.split()
+        length, _, both = body.partition(b" ")
+        cut = int(length)
+        rest = _spec(both[:cut])
+        return Job(
+            id_.decode(),
+            task,
+            queue,
+            _running,
+            None,
+            int(priority),
+            int(rank_),
+            int(run_at),
+            int(created_at),
+            None,
+            None,
+            int(expires_at) if expires_at else None,
+            *(_tally(tally) if tally else ZEROS),
+            int(token),
+            node,
+            alone == b"1",
+            False,
+            rest.unique,
+            _slots.decode(slots) if slots else (),
+            rest.depends_on,
+            rest.options,
+            both[cut:],
+        )
+    except (ValueError, TypeError, AttributeError, msgspec.MsgspecError) as error:
+        raise Damaged(str(error)) from error
+
+
+def whole_job(row: Sequence[Any], *, ends: bool = True) -> Job:
+    """A job with everything it has; without `ends`, as a claim would have it."""
+    (
+        id_, head, where, place, tally, alone, expires_at, slots, body, started_at, finished_at,
+        reason, cancelling, result, progress, attempts, parked,
+    ) = row  # fmt: skip
+    try:
+        state, token, node = head.decode().split(" ", 2)
+        claimed = claimed_job((id_, where, place, tally, token, alone, expires_at, slots, body), node or None)
+        job = msgspec.structs.replace(
+            claimed,
+            state=_states[state],
+            reason=_text(reason),
+            started_at=int(started_at) if started_at else None,
+            finished_at=int(finished_at) if finished_at else None,
+            cancelling=cancelling == b"1",
+        )
+        return _with_ends(job, result, progress, attempts, parked) if ends else job
+    except (KeyError, ValueError, TypeError, AttributeError, msgspec.MsgspecError) as error:
+        raise Damaged(str(error)) from error
+
+
+def readable(rows: Iterable[Sequence[Any]], *, ends: bool = True) -> list[Job]:
+    """The jobs in whole rows; of one that somebody has broken, what can still be read, if anything."""
+    jobs = []
+    for row in rows:
+        for attempt in (row, _mended(row)):
+            try:
+                jobs.append(whole_job(attempt, ends=ends))
+                break
+            except Damaged:
+                continue
+    return jobs
+
+
+def _mended(row: Sequence[Any]) -> list[Any]:
+    """Without slots, depends_on, options and attempts: what a hand in the server may have broken."""
+    mended = list(row)
+    length, _, both = (row[8] or b"").partition(b" ")
+    cut = int(length) if length.isdigit() else 0
+    mended[7], mended[8], mended[15] = None, b"1 \x90" + both[cut:], None
+    return mended
+
+
+def _with_ends(
+    job: Job, result: bytes | None, progress: bytes | None, attempts: bytes | None, parked: bytes | None
+) -> Job:
+    return msgspec.structs.replace(
+        job,
+        result=result,
+        progress=progress,
+        attempts=tuple(_attempts.decode(line) for line in (attempts or b"").splitlines()),
+        parked=_text(parked) or None,
+    )
+
+
+def _tally(tally: bytes) -> tuple[int, int, int, int]:
+    attempt, errors, crashes, lost = tally.split()
+    return int(attempt), int(errors), int(crashes), int(lost)
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode()

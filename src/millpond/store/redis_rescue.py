@@ -1,0 +1,69 @@
+"""Reviving the jobs of a sealed node on Redis: read some, decide by the rules, write under the fence.
+
+Each job is written only if it is still the dead node's under the token that was read, so that two rescuers
+do not hurt each other and one that is killed half-way has left work for the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from millpond.job import Attempt, Job, Lost, Transition
+from millpond.rules.lifecycle import settle
+from millpond.store.redis_records import transition, whole_job
+from millpond.store.redis_server import Server
+from millpond.store.relational.rows import Damaged
+
+BATCH = 500  # jobs revived in one step
+_encode = msgspec.json.Encoder().encode
+
+
+def revive(server: Server, dead: str) -> int:
+    """Give back everything a sealed node holds, then bury its record; returns how many jobs."""
+    total = 0
+    while True:
+        status, *rest = server.run("held", (dead, "", BATCH, True), writes=False)
+        rows = rest[2] if status == b"ok" else []
+        verdicts, damaged = _decide(rows, dead, int(rest[1]) if rest else 0)
+        done, unfinished = server.run("verdicts", (dead, verdicts, True, damaged))
+        total += int(done)
+        finish_falls(server, unfinished)
+        if not rows:
+            return total
+
+
+def finish_falls(server: Server, unfinished: int) -> None:
+    """Go on with what follows from the ends of jobs, until nothing is left of it."""
+    while unfinished:
+        unfinished = server.run("tend", ())
+
+
+def _decide(rows: Sequence[Any], dead: str, now: int) -> tuple[list[Any], list[str]]:
+    verdicts, damaged = [], []
+    for row in rows:
+        try:
+            job = whole_job(row)
+        except Damaged:
+            damaged.append(row[0].decode())
+            continue
+        if job.node == dead:
+            verdicts.append(transition(job.id, job.token, _verdict(job, dead, now)))
+        else:
+            damaged.append(job.id)
+    return verdicts, damaged
+
+
+def _verdict(job: Job, dead: str, now: int) -> Transition:
+    verdict = settle(job, Lost(started=job.started_at is not None), now)
+    attempt = Attempt(
+        number=verdict.attempt,
+        node=dead,
+        ended="lost",
+        ended_at=now,
+        started_at=job.started_at,
+        message="its node was gone" if job.started_at is not None else "its node was gone before it began",
+    )
+    return msgspec.structs.replace(verdict, line=_encode(attempt))

@@ -1,0 +1,387 @@
+"""The connection to a Redis or Valkey server: sending scripts, and saying truthfully what came of them.
+
+What fails before a script was sent has not happened; what fails afterwards may have. Nothing is ever sent
+twice by itself, every wait for an answer is bounded, and a process never uses a connection of its parent.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import threading
+import time
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+from weakref import WeakSet
+
+import redis
+from redis.backoff import NoBackoff
+from redis.cluster import RedisCluster
+from redis.retry import Retry
+
+from millpond.errors import (
+    OptionError,
+    OutcomeUnknown,
+    SchemaOutdated,
+    StoreBusy,
+    StoreError,
+    StoreRefused,
+    StoreUnavailable,
+)
+from millpond.store.redis_records import pack
+from millpond.store.redis_scripts import script
+
+SCHEMA = 1
+TIMEOUT = 5.0  # seconds an answer, or a connection, is waited for
+MOVES = 3  # how often a cluster may send us elsewhere
+BUSY = ("BUSY", "LOADING", "TRYAGAIN")
+UNAVAILABLE = ("OOM", "MISCONF", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "NOREPLICAS", "UNBLOCKED")
+REFUSED = ("NOPERM", "NOAUTH", "WRONGPASS")
+CODES = {  # the driver takes the code off the errors that it knows
+    "BusyLoadingError": "LOADING",
+    "TryAgainError": "TRYAGAIN",
+    "OutOfMemoryError": "OOM",
+    "ReadOnlyError": "READONLY",
+    "MasterDownError": "MASTERDOWN",
+    "ClusterDownError": "CLUSTERDOWN",
+    "NoScriptError": "NOSCRIPT",
+    "NoPermissionError": "NOPERM",
+    "AuthenticationError": "NOAUTH",
+    "AuthenticationWrongNumberOfArgsError": "NOAUTH",
+    "AuthorizationError": "NOAUTH",
+    "MovedError": "MOVED",
+    "AskError": "ASK",
+}
+
+
+# Clients of the parent, kept for good: letting one go would wait for a lock that a thread of the parent held.
+_inherited: list[Any] = []
+
+
+class RedisClock:
+    """The server's clock. `shift` moves it, `freeze` stops it; only tests ever do."""
+
+    def __init__(self) -> None:
+        self.shift = 0
+        self.frozen: int | None = None
+
+    def now(self) -> int:
+        """About what the server's clock says; scripts ask the server itself."""
+        return (time.time_ns() // 1000 if self.frozen is None else self.frozen) + self.shift
+
+    def freeze(self) -> None:
+        """Stop the clock; from here on only `shift` moves it."""
+        self.frozen = time.time_ns() // 1000
+
+
+class Address:
+    """What a URL says: where the server is, which namespace, whether it is a cluster."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        options = dict(parse_qsl(parts.query, keep_blank_values=True))
+        self.namespace = options.pop("namespace", "millpond")
+        self.cluster = options.pop("cluster", "").lower() in ("1", "true", "yes", "on")
+        if not self.namespace or set("{}\0") & set(self.namespace):
+            raise OptionError(
+                f"namespace={self.namespace!r} must have a name without braces, as in ?namespace=shop"
+            )
+        scheme = {"valkey": "redis", "valkeys": "rediss"}.get(parts.scheme, parts.scheme)
+        query = f"?{urlencode(options)}" if options else ""
+        self.driver_url = f"{scheme}://{parts.netloc}{parts.path}{query}"
+        login, at, place = parts.netloc.rpartition("@")
+        user = unquote(login.partition(":")[0])
+        shown = f"{user}@{place}" if at and user else place
+        self.url = f"{parts.scheme}://{shown}{parts.path}" + (f"?{parts.query}" if parts.query else "")
+
+
+class Server:
+    """A namespace on a server, or on the node of a cluster that has it."""
+
+    def __init__(self, address: Address | None, client: Any = None, namespace: str = "millpond") -> None:
+        self.url = address.url if address else f"redis client {type(client).__name__}, namespace {namespace}"
+        self.key = "{" + (address.namespace if address else namespace) + "}:schema"
+        self.clock = RedisClock()
+        self._address = address
+        self._given = client
+        self._client: Any = client
+        self._errors: Any = importlib.import_module(
+            f"{type(client).__module__.split('.')[0]}.exceptions" if client else "redis.exceptions"
+        )
+        self._guard = threading.RLock()
+        self._owner = os.getpid()
+        self._checked = False
+        _servers.add(self)
+
+    # --- talking --------------------------------------------------------------------------------------
+    def run(self, name: str, arguments: object, *, writes: bool = True) -> Any:
+        """Run a script. `writes`: if its answer is lost, nobody knows whether it ran."""
+        self._ready()
+        return self._run(name, arguments, writes)
+
+    def _run(self, name: str, arguments: object, writes: bool) -> Any:
+        clock, chosen = self.clock, script(name)
+        frozen = "" if clock.frozen is None else clock.frozen
+        rest = (1, self.key, clock.shift, frozen, pack(arguments))
+        try:
+            return self.send("EVALSHA", chosen.digest, *rest, writes=writes)
+        except _Unknown:
+            return self.send("EVAL", chosen.source, *rest, writes=writes)
+
+    def send(self, *command: Any, writes: bool = False) -> Any:
+        """Send one command to the node that has our keys, and return its answer."""
+        for _ in range(MOVES):
+            try:
+                return self._send(command, writes, asking=None)
+            except _Moved as moved:
+                if moved.asking is not None:
+                    return self._send(command, writes, asking=moved.asking)
+                self._rediscover()
+        raise StoreUnavailable(f"{self.url}: the cluster is being rearranged; nothing happened")
+
+    def _send(self, command: tuple[Any, ...], writes: bool, asking: Any) -> Any:
+        pool = self._pool(asking)
+        connection = self._connected(pool)
+        try:
+            try:
+                if asking is not None:
+                    connection.send_command("ASKING")
+                    connection.read_response(disable_decoding=True)
+                connection.send_command(*command)
+            except self.failures as error:
+                raise self._away(error) from error
+            return self._answer(connection, writes)
+        except BaseException as error:
+            if not isinstance(error, _Unknown | StoreError) or isinstance(
+                error, OutcomeUnknown | StoreUnavailable
+            ):
+                connection.disconnect()
+            raise
+        finally:
+            pool.release(connection)
+
+    def _answer(self, connection: Any, writes: bool) -> Any:
+        try:
+            return connection.read_response(disable_decoding=True)
+        except self._errors.ResponseError as error:
+            raise self._translated(error) from error
+        except self.failures as error:
+            if type(error).__name__ in CODES:
+                raise self._translated(error) from error
+            if not writes:
+                raise self._away(error) from error
+            self._forget_nodes()
+            raise OutcomeUnknown(
+                f"{self.url}: the answer was lost ({error}); it may have happened: ask again by id"
+            ) from error
+
+    def _away(self, error: Exception) -> StoreUnavailable:
+        self._forget_nodes()
+        return StoreUnavailable(f"{self.url} cannot be reached: {error}; nothing happened")
+
+    def _translated(self, error: Exception) -> Exception:
+        """What an error answer means."""
+        said = str(error)
+        code = CODES.get(type(error).__name__, said.partition(" ")[0])
+        if code == "NOSCRIPT":
+            return _Unknown()
+        if code in ("MOVED", "ASK"):
+            return _Moved(error if code == "ASK" else None)
+        if code in BUSY:
+            return StoreBusy(f"{self.url} is busy: {said}; nothing happened")
+        if code in UNAVAILABLE:
+            return StoreUnavailable(f"{self.url} does not take writes now: {said}; nothing happened")
+        if code in REFUSED or "permission" in said:
+            return StoreRefused(
+                f"{self.url} refused us: {said}; change the user's rights or the password in the URL"
+            )
+        return StoreError(f"{self.url}: {type(error).__name__}: {said}")
+
+    # --- connections ----------------------------------------------------------------------------------
+    def _connected(self, pool: Any) -> Any:
+        takes = inspect.signature(pool.get_connection).parameters.get("command_name")
+        try:
+            if takes is not None and takes.default is inspect.Parameter.empty:
+                return pool.get_connection("EVALSHA")
+            return pool.get_connection()
+        except self.failures as error:
+            if type(error).__name__ in CODES:
+                raise self._translated(error) from error
+            raise self._away(error) from error
+
+    def _pool(self, asking: Any = None) -> Any:
+        """The connections to the node that has our keys."""
+        with self._guard:
+            client = self._open()
+            try:
+                if not hasattr(client, "get_node_from_key"):
+                    return client.connection_pool
+                if asking is not None:
+                    node = client.get_node(host=asking.host, port=asking.port)
+                else:
+                    node = client.get_node_from_key(self.key)
+                return client.get_redis_connection(node).connection_pool
+            except self.failures as error:
+                raise self._away(error) from error
+
+    def _open(self) -> Any:
+        if self._owner != os.getpid():
+            self._owner = os.getpid()
+            _inherited.append(self._client)
+            self._client, self._checked = self._given, False
+        if self._client is None:
+            self._client = self._connect()
+        return self._client
+
+    def _connect(self) -> Any:
+        assert self._address is not None
+        options: dict[str, Any] = {
+            "socket_timeout": TIMEOUT,
+            "socket_connect_timeout": TIMEOUT,
+            "socket_keepalive": True,
+            "retry": Retry(NoBackoff(), 0),
+            "protocol": 2,
+        }
+        if self._address.driver_url.startswith("unix:"):
+            del options["socket_keepalive"], options["socket_connect_timeout"]
+        try:
+            if self._address.cluster:
+                return RedisCluster.from_url(self._address.driver_url, **options)
+            return redis.Redis.from_url(self._address.driver_url, **options)
+        except self.failures as error:
+            raise StoreUnavailable(f"{self.url} cannot be reached: {error}; nothing happened") from error
+        except (ValueError, TypeError) as error:
+            raise OptionError(f"{self.url} is not a Redis URL: {error}") from error
+
+    def _rediscover(self) -> None:
+        """The cluster has been rearranged: ask it anew who has our keys."""
+        with self._guard:
+            try:
+                self._open().nodes_manager.initialize()
+            except self.failures as error:
+                raise self._away(error) from error
+            except AttributeError as error:
+                raise StoreRefused(f"{self.url} is a cluster: add cluster=true to the URL") from error
+
+    def _forget_nodes(self) -> None:
+        """Trouble with a node of a cluster: the next call asks who is there."""
+        with self._guard:
+            if self._given is None and hasattr(self._client, "get_node_from_key"):
+                self._client = None
+
+    def dedicated(self) -> Any:
+        """A connection of one's own, for waiting."""
+        self._ready()
+        connection = self._pool().make_connection()
+        try:
+            connection.connect()
+        except self.failures as error:
+            raise self._away(error) from error
+        return connection
+
+    @property
+    def failures(self) -> tuple[type[Exception], ...]:
+        """What the driver raises when the connection is broken."""
+        return (self._errors.RedisError, self._errors.RedisClusterException, OSError)
+
+    def close(self) -> None:
+        """Close the connections; the next call opens new ones."""
+        with self._guard:
+            if self._given is None and self._client is not None and self._owner == os.getpid():
+                self._client.close()
+            self._client, self._checked = self._given, False
+
+    # --- what the server must be --------------------------------------------------------------------------
+    def _ready(self) -> bool:
+        """Look once whether this server may be used, and whether the namespace is ours; True if it is new."""
+        if self._checked and self._owner == os.getpid():
+            return False
+        with self._guard:
+            self._open()
+            if self._checked:
+                return False
+            self._follow_cluster()
+            self._refuse_eviction()
+            created = self._prepare()
+            self._checked = True
+            return created
+
+    def _follow_cluster(self) -> None:
+        if self._address is None or self._address.cluster:
+            return
+        if self.info("cluster").get("cluster_enabled") == "1":
+            self._client.close()
+            self._address.cluster = True
+            self._client = self._connect()
+
+    def _refuse_eviction(self) -> None:
+        memory = self.info("memory")
+        policy = memory.get("maxmemory_policy", "noeviction")
+        if policy.startswith("allkeys") and memory.get("maxmemory", "0") != "0":
+            raise StoreRefused(
+                f"{self.url} has maxmemory-policy {policy} and would throw jobs away when memory is short: "
+                "set `maxmemory-policy noeviction` (CONFIG SET and redis.conf)"
+            )
+
+    def migrate(self) -> bool:
+        """Make the namespace if it is new; True if it was."""
+        with self._guard:
+            self._checked = False
+            return self._ready()
+
+    def _prepare(self) -> bool:
+        """Make the namespace if it is new (True), refuse it if another version has made it."""
+        found, created = self._run("open", (str(SCHEMA),), writes=True)
+        version = int(found) if found.isdigit() else -1
+        if version != SCHEMA:
+            newer = " with the newer Millpond that made it" if version > SCHEMA else ""
+            raise SchemaOutdated(
+                f"{self.url} has schema version {version}, this Millpond needs {SCHEMA}: "
+                f"run `millpond migrate`{newer}"
+            )
+        return bool(created)
+
+    def info(self, section: str) -> dict[str, str]:
+        """A section of INFO; nothing where it is forbidden."""
+        try:
+            said = self.send("INFO", section)
+        except StoreRefused:
+            return {}
+        lines = (line.partition(":") for line in said.decode(errors="replace").splitlines())
+        return {name: value for name, colon, value in lines if colon}
+
+    def setting(self, name: str) -> str | None:
+        """A setting of the server; None where that is forbidden."""
+        try:
+            said = self.send("CONFIG", "GET", name)
+        except StoreError as error:
+            if isinstance(error, StoreBusy | StoreUnavailable | OutcomeUnknown):
+                raise
+            return None
+        values = list(said.values()) if isinstance(said, dict) else said[1::2]
+        return values[0].decode() if values else None
+
+
+_servers: WeakSet[Server] = WeakSet()
+
+
+def _after_fork() -> None:
+    """A child begins anew: another thread of its parent may have held the lock."""
+    for server in list(_servers):
+        server._guard = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+class _Unknown(Exception):
+    """The server does not know the script yet."""
+
+
+class _Moved(Exception):
+    """Another node of the cluster has our keys; `asking` if only for this once."""
+
+    def __init__(self, asking: Any) -> None:
+        super().__init__()
+        self.asking = asking

@@ -1,0 +1,158 @@
+"""Claiming: the first jobs in line that may run, slots taken, in one step with everything due.
+
+Greedy by (rank, id). A job that finds a slot full is parked out of the line, so that it is looked at once
+and not at every claim; when the slot has room again, the best of those parked at it step back first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from millpond.job import Instant, Job, JobState
+from millpond.rules.rate import Bucket, allowed, fill
+from millpond.store.protocol import Claim
+from millpond.store.relational import ends
+from millpond.store.relational.query import Many, Query, Row, Steps
+from millpond.store.relational.rows import Damaged, job_of
+
+WINDOW = 200  # jobs looked at together beyond those wanted
+_encode = msgspec.json.Encoder().encode
+
+
+class Candidate(NamedTuple):
+    """A job at the head of the line, as it will be when it is ours."""
+
+    job: Job
+    unique_for: str | None
+
+
+def claim(node: str, entries: Sequence[Claim], now: Instant) -> Steps[list[Job]]:
+    """Serve each entry in turn."""
+    yield from ends.expire(now)
+    yield Query("promote", (now,))
+    names = sorted({entry.queue for entry in entries})
+    settings = {row[0]: row[1:] for row in (yield Query("queue_settings", (names,)))}
+    jobs: list[Job] = []
+    for entry in entries:
+        paused, rate = settings.get(entry.queue, (False, None))
+        if paused or entry.limit <= 0:
+            continue
+        if rate is None:
+            jobs += yield from _from_queue(node, entry, entry.limit, now)
+        else:
+            jobs += yield from _within_rate(node, entry, now)
+    return jobs
+
+
+def _within_rate(node: str, entry: Claim, now: Instant) -> Steps[list[Job]]:
+    rows = yield Query("lock_rate", (entry.queue,))
+    bucket = fill(Bucket(*rows[0]), now)
+    jobs = yield from _from_queue(node, entry, min(entry.limit, allowed(bucket)), now)
+    yield Query("spend_rate", (entry.queue, bucket.tokens - len(jobs), bucket.filled_at))
+    return jobs
+
+
+def _from_queue(node: str, entry: Claim, limit: int, now: Instant) -> Steps[list[Job]]:
+    jobs: list[Job] = []
+    rows: list[Row] = []
+    while len(jobs) < limit:
+        back = yield from _step_back(entry)
+        wanted = limit - len(jobs)
+        window = wanted + WINDOW if back or rows else wanted
+        rows = yield _peek(entry, window)
+        found, damaged = _read(rows, node)
+        chosen, parked = yield from _choose(found, wanted, back)
+        if parked:
+            yield Many("park", parked)
+            yield Many("count_parked", sorted(Counter(slot for _, slot in parked).items()))
+        jobs += yield from _take(node, chosen)
+        yield from _bury(damaged, now)
+        nothing_left = len(rows) < window and not parked
+        if nothing_left or not rows:
+            break
+    return sorted(jobs, key=lambda job: (job.rank, job.id))
+
+
+def _peek(entry: Claim, limit: int) -> Query:
+    if entry.without:
+        return Query("peek_without", (entry.queue, limit, list(entry.without)))
+    return Query("peek", (entry.queue, limit))
+
+
+def _step_back(entry: Claim) -> Steps[set[str]]:
+    """Those parked at slots that have room again, the best of each, stand in line again."""
+    rows = yield Query("roomy_slots", (entry.queue,))
+    if not rows:
+        return set()
+    without = _encode(entry.without).decode()
+    back = yield Many("step_back", [(name, entry.queue, free, without) for name, free in rows])
+    returned = Counter(row[1] for row in back)
+    if returned:
+        yield Many("count_parked", [(name, -number) for name, number in sorted(returned.items())])
+    return {row[0] for row in back}
+
+
+def _read(rows: Sequence[Row], node: str) -> tuple[list[Candidate], list[str]]:
+    """The candidates, and the ids of what cannot be read: those end dead instead of stopping the claim."""
+    found: list[Candidate] = []
+    damaged: list[str] = []
+    for row in rows:
+        try:
+            # state, started_at, token and node as the claim will set them
+            job = job_of((*row[:3], "running", *row[4:9], None, *row[10:16], row[16] + 1, node, *row[18:-1]))
+        except Damaged:
+            damaged.append(row[0])
+        else:
+            found.append(Candidate(job, row[-1]))
+    return found, damaged
+
+
+def _choose(
+    found: Sequence[Candidate], wanted: int, back: set[str]
+) -> Steps[tuple[list[Candidate], list[Row]]]:
+    """Which candidates may run, and which must be parked and at what."""
+    names = sorted({slot.name for candidate in found for slot in candidate.job.slots})
+    if not names:  # nothing to take, nothing to park: the usual case
+        return list(found[:wanted]), []
+    free: dict[str, int] = dict((yield Query("lock_slots", (names,))))
+    chosen: list[Candidate] = []
+    parked: list[Row] = []
+    used: Counter[str] = Counter()
+    for candidate in found:
+        needed = {slot.name for slot in candidate.job.slots}
+        full = next((name for name in sorted(needed) if free.get(name, 0) <= used[name]), None)
+        if full is not None:
+            parked.append((candidate.job.id, full))
+            if candidate.job.id in back:  # then the next one parked where it was comes before all behind it
+                break
+        elif len(chosen) < wanted:
+            chosen.append(candidate)
+            used.update(needed)
+    if used:
+        yield Many("take_slots", sorted(used.items()))
+    return chosen, parked
+
+
+def _take(node: str, chosen: Sequence[Candidate]) -> Steps[list[Job]]:
+    """Make these jobs ours."""
+    if not chosen:
+        return []
+    yield Many("claim", [(candidate.job.id, node) for candidate in chosen])
+    short = [
+        (candidate.job.task, candidate.job.unique, candidate.job.id)
+        for candidate in chosen
+        if candidate.unique_for == "waiting"
+    ]
+    if short:
+        yield Many("release_unique", sorted(short))
+    return [candidate.job for candidate in chosen]
+
+
+def _bury(ids: Sequence[str], now: Instant) -> Steps[None]:
+    if ids:
+        rows = yield Many("bury", [(job, now) for job in ids])
+        yield from ends.after([ends.Ending(*row) for row in rows], JobState.DEAD, now)

@@ -1,0 +1,79 @@
+"""When jobs end: unique keys are let go, dependents start or fall with them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from millpond.job import Instant, JobState
+from millpond.store.relational.query import Many, Query, Steps
+from millpond.store.relational.statistics import count
+
+
+class Ending(NamedTuple):
+    """What must be known of a job to end it."""
+
+    id: str
+    task: str
+    queue: str
+    unique: str | None
+    has_children: bool
+    parked: str | None
+
+
+def after(endings: Sequence[Ending], state: JobState, now: Instant) -> Steps[None]:
+    """These jobs have just ended in this state: everything that follows from it."""
+    while endings:  # generation by generation: a family may be deeper than a stack
+        yield from _let_go(endings, state, now)
+        parents = [ending.id for ending in endings if ending.has_children]
+        if not parents:
+            return
+        if state is JobState.COMPLETED:
+            children = yield Query("children_count", (parents,))
+            if children:
+                yield Many("unblock", [(child, number, now) for child, number in sorted(children)])
+            endings = []
+        else:
+            rows = yield Query("children", (parents,))
+            endings = yield from _cancel(sorted({row[0] for row in rows}), "dependency", now)
+            state = JobState.CANCELLED
+        yield Query("unlink", (parents,))
+
+
+def _let_go(endings: Sequence[Ending], state: JobState, now: Instant) -> Steps[None]:
+    keys = [(ending.task, ending.unique, ending.id) for ending in endings if ending.unique is not None]
+    if keys:
+        yield Many("release_unique", sorted(keys))
+    yield from count(Counter((ending.queue, state.value, 0) for ending in endings), now)
+
+
+def cancel_waiting(ids: Sequence[str], reason: str, now: Instant) -> Steps[int]:
+    """Cancel those of these jobs that wait, and what depends on them; returns how many of these did."""
+    endings = yield from _cancel(ids, reason, now)
+    yield from after(endings, JobState.CANCELLED, now)
+    return len(endings)
+
+
+def _cancel(ids: Sequence[str], reason: str, now: Instant) -> Steps[list[Ending]]:
+    if not ids:
+        return []
+    rows = yield Many("cancel_waiting", [(job, reason, now) for job in ids])
+    endings = [Ending(*row) for row in rows]
+    yield from unpark(endings)
+    return endings
+
+
+def unpark(endings: Sequence[Ending]) -> Steps[None]:
+    """Jobs that were parked at a slot are there no longer."""
+    parked = [ending for ending in endings if ending.parked is not None]
+    if parked:
+        yield Many("clear_parked", [(ending.id,) for ending in parked])
+        left = Counter(ending.parked for ending in parked)
+        yield Many("count_parked", sorted((name, -number) for name, number in left.items()))
+
+
+def expire(now: Instant) -> Steps[None]:
+    """Cancel what has waited beyond its `expires`."""
+    while rows := (yield Query("expired", (now,))):
+        yield from cancel_waiting([row[0] for row in rows], "expired", now)

@@ -1,0 +1,169 @@
+"""Storing jobs: all or none, no id twice, no unique key twice, children behind their parents."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import chain
+
+from millpond.errors import UnknownJob
+from millpond.job import MICROSECONDS, Enqueued, Instant, JobState, NewJob
+from millpond.rules.lifecycle import first_state, rank
+from millpond.store.relational import ends
+from millpond.store.relational.query import Many, Query, Row, Steps
+from millpond.store.relational.rows import new_row
+from millpond.store.relational.statistics import count
+
+
+def is_plain(jobs: Sequence[NewJob]) -> bool:
+    """Can these be stored by one statement, with nothing to look up?"""
+    return not any(job.unique is not None or job.depends_on or job.slots or not job.fresh for job in jobs)
+
+
+def enqueue_plain(jobs: Sequence[NewJob], now: Instant) -> Steps[list[Enqueued]]:
+    """Store jobs that concern nobody else."""
+    created = {row[0] for row in (yield Many("insert", [_row(job, now) for job in jobs]))}
+    yield from count(Counter((job.queue, "enqueued", 0) for job in jobs), now)
+    return [Enqueued(job.id, job.id in created) for job in jobs]
+
+
+def enqueue_at_once(jobs: Sequence[NewJob], now: Instant) -> Steps[list[Enqueued]]:
+    """The same by a single statement that also counts, where a round trip costs more than the work."""
+    created = {row[0] for row in (yield Many("insert_plain", [_row(job, now) for job in jobs]))}
+    return [Enqueued(job.id, job.id in created) for job in jobs]
+
+
+def enqueue(jobs: Sequence[NewJob], now: Instant) -> Steps[list[Enqueued]]:
+    """Store jobs of any sort, all or none."""
+    answers: list[Enqueued] = []
+    for part in _without_doubles(jobs):
+        answers += yield from _enqueue_distinct(part, now)
+    return answers
+
+
+def _without_doubles(jobs: Sequence[NewJob]) -> list[list[NewJob]]:
+    """Cut where an id comes a second time: what became of the first must be known by then."""
+    parts: list[list[NewJob]] = []
+    seen: set[str] = set()
+    for job in jobs:
+        if not parts or job.id in seen:
+            parts.append([])
+            seen = set()
+        parts[-1].append(job)
+        seen.add(job.id)
+    return parts
+
+
+def _enqueue_distinct(jobs: Sequence[NewJob], now: Instant) -> Steps[list[Enqueued]]:
+    known = {row[0] for row in (yield Query("known", ([job.id for job in jobs],)))}
+    holders = yield from _take_uniques([job for job in jobs if job.id not in known], now)
+    answers: list[Enqueued] = []
+    new: dict[str, NewJob] = {}
+    for job in jobs:
+        holder = job.id if job.unique is None else holders.get((job.task, job.unique), job.id)
+        is_new = job.id not in known and holder == job.id
+        answers.append(Enqueued(job.id if job.id in known else holder, is_new))
+        if is_new:
+            new[job.id] = job
+    stored = yield from _insert(list(new.values()), now)
+    return [Enqueued(answer.id, answer.created and answer.id in stored) for answer in answers]
+
+
+def _insert(jobs: list[NewJob], now: Instant) -> Steps[set[str]]:
+    """Returns which were stored: all, but those that somebody else has stored since we looked."""
+    waits, doomed = yield from _wait_for_parents(jobs)
+    parked = yield from _park(jobs)
+    rows = [_row(job, now, waits=len(waits.get(job.id, ())), parked=parked.get(job.id)) for job in jobs]
+    if not rows:
+        return set()
+    stored = {row[0] for row in (yield Many("insert", rows))}
+    yield from count(Counter((job.queue, "enqueued", 0) for job in jobs if job.id in stored), now)
+    if waits:
+        yield Many("link", [(parent, job) for job, parents in waits.items() for parent in parents])
+        mothers = {parent for parents in waits.values() for parent in parents} & {job.id for job in jobs}
+        if mothers:  # of this very batch: they are there only now
+            yield Query("parents", (sorted(mothers),))
+    left_out = Counter(slot for job, slot in parked.items() if job in stored)
+    if left_out:
+        yield Many("count_parked", sorted(left_out.items()))
+    yield from ends.cancel_waiting([job for job in doomed if job in stored], "dependency", now)
+    return stored
+
+
+def _row(job: NewJob, now: Instant, *, waits: int = 0, parked: str | None = None) -> Row:
+    run_at = now + round(job.delay * MICROSECONDS) if job.run_at is None else job.run_at
+    state = first_state(run_at, now, blocked=waits > 0)
+    if state is not JobState.QUEUED:
+        parked = None
+    return new_row(
+        job,
+        state=state.value,
+        rank=rank(run_at, job.priority),
+        run_at=run_at,
+        now=now,
+        waits=waits,
+        parked=parked,
+    )
+
+
+def _take_uniques(jobs: Sequence[NewJob], now: Instant) -> Steps[dict[tuple[str, str], str]]:
+    """Who holds each unique key after this: the first of ours that wants it, or a job from before."""
+    wanted: dict[tuple[str, str], Row] = {}
+    for job in jobs:
+        if job.unique is not None:
+            lasts = job.unique_for
+            until = None if isinstance(lasts, str) else now + round(lasts * MICROSECONDS)
+            wanted.setdefault((job.task, job.unique), (job.task, job.unique, job.id, until, now))
+    if not wanted:
+        return {}
+    rows = yield Many("take_unique", [wanted[key] for key in sorted(wanted)])
+    holders = {(task, key): job for task, key, job in rows}
+    missing = [key for key in sorted(wanted) if key not in holders]
+    if missing:
+        rows = yield Many("unique_holder", missing)
+        holders.update({(task, key): job for task, key, job in rows})
+    return holders
+
+
+def _wait_for_parents(jobs: Sequence[NewJob]) -> Steps[tuple[dict[str, list[str]], list[str]]]:
+    """The unfinished parents of each job, and which jobs have one that will never complete."""
+    parents = sorted(set(chain.from_iterable(job.depends_on for job in jobs)))
+    if not parents:
+        return {}, []
+    states = {job.id: "blocked" for job in jobs}  # those of this batch cannot have finished
+    states.update({row[0]: row[1] for row in (yield Query("parents", (parents,)))})
+    missing = [parent for parent in parents if parent not in states]
+    if missing:  # asked second: one that ends while we look is found in one of the two places
+        states.update({row[0]: row[1] for row in (yield Query("ended_parents", (missing,)))})
+    waits: dict[str, list[str]] = {}
+    doomed: list[str] = []
+    for job in jobs:
+        for parent in dict.fromkeys(job.depends_on):
+            state = states.get(parent)
+            if state is None:
+                raise UnknownJob(f"job {job.id} depends on {parent}, which is not in the store")
+            if state != JobState.COMPLETED:
+                waits.setdefault(job.id, []).append(parent)
+            if state in (JobState.DEAD, JobState.CANCELLED):
+                doomed.append(job.id)
+    return waits, doomed
+
+
+def _park(jobs: Sequence[NewJob]) -> Steps[dict[str, str]]:
+    """Which jobs need not even stand in line, because their slot is full or others wait for it."""
+    capacities = {slot.name: slot.capacity for job in jobs for slot in job.slots}
+    if not capacities:
+        return {}
+    rows = yield Many("ensure_slot", sorted(capacities.items()))
+    free = {name: 0 if parked else max(0, capacity - used) for name, capacity, used, parked in rows}
+    parked: dict[str, str] = {}
+    for job in jobs:
+        if not job.slots or job.depends_on or job.delay or job.run_at is not None:
+            continue
+        full = next((slot.name for slot in job.slots if free[slot.name] <= 0), None)
+        if full is not None:
+            parked[job.id] = full
+        else:
+            for slot in job.slots:
+                free[slot.name] -= 1
+    return parked

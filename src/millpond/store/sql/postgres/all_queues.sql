@@ -1,0 +1,1 @@
+SELECT name, paused, rate FROM {schema}.queues

@@ -1,0 +1,1 @@
+SELECT child FROM {schema}.dependencies WHERE parent = ANY($1::text[])

@@ -1,0 +1,1 @@
+SELECT child, count(*) FROM {schema}.dependencies WHERE parent = ANY($1::text[]) GROUP BY child

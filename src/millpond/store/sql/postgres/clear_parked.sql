@@ -1,0 +1,1 @@
+UPDATE {schema}.history SET parked = NULL WHERE id = ANY($1::text[])

@@ -1,0 +1,1 @@
+DELETE FROM {schema}.history WHERE id = ANY($1::text[])

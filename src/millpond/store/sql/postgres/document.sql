@@ -1,0 +1,1 @@
+SELECT value, version FROM {schema}.documents WHERE name = $1

@@ -1,0 +1,1 @@
+DELETE FROM {schema}.graves WHERE buried_at < $1

@@ -1,0 +1,1 @@
+DELETE FROM {schema}.statistics WHERE minute < $1

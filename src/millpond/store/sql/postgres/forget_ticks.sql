@@ -1,0 +1,1 @@
+DELETE FROM {schema}.ticks WHERE planned_at < $1

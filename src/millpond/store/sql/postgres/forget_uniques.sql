@@ -1,0 +1,1 @@
+DELETE FROM {schema}.uniques WHERE until IS NOT NULL AND until <= $1

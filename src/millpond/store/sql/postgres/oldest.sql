@@ -1,0 +1,1 @@
+SELECT queue, min(run_at) FROM {schema}.jobs WHERE state = 'queued' GROUP BY queue

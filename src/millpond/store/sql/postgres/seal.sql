@@ -1,0 +1,1 @@
+UPDATE {schema}.nodes SET sealed = TRUE WHERE id = $1

@@ -1,0 +1,1 @@
+DELETE FROM {schema}.dependencies WHERE parent = ANY($1::text[])

@@ -1,0 +1,1 @@
+SELECT node FROM {schema}.graves WHERE node = $1

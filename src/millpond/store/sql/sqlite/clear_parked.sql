@@ -1,0 +1,1 @@
+UPDATE millpond_jobs SET parked = NULL WHERE id = ?1

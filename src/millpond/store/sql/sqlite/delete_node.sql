@@ -1,0 +1,1 @@
+DELETE FROM millpond_nodes WHERE id = ?1

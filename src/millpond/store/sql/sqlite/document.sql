@@ -1,0 +1,1 @@
+SELECT value, version FROM millpond_documents WHERE name = ?1

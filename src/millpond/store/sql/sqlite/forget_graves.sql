@@ -1,0 +1,1 @@
+DELETE FROM millpond_graves WHERE buried_at < ?1

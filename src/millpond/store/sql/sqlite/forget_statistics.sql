@@ -1,0 +1,1 @@
+DELETE FROM millpond_statistics WHERE minute < ?1

@@ -1,0 +1,1 @@
+DELETE FROM millpond_ticks WHERE planned_at < ?1

@@ -1,0 +1,2 @@
+-- The transaction is the lock.
+SELECT ?1

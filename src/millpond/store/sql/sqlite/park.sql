@@ -1,0 +1,1 @@
+UPDATE millpond_jobs SET parked = ?2 WHERE id = ?1

@@ -1,0 +1,10 @@
+SELECT
+    id, task, queue, state, reason, priority, rank, run_at, created_at, started_at, finished_at, expires_at,
+    attempt, errors, crashes, lost, token, node, alone, cancelling, unique_key, slots, depends_on, options, payload,
+    unique_for
+FROM millpond_jobs
+WHERE
+    state = 'queued' AND parked IS NULL AND queue = ?1
+    AND task NOT IN (SELECT value FROM json_each(?3))
+ORDER BY rank, id
+LIMIT ?2

@@ -1,0 +1,1 @@
+SELECT node FROM millpond_graves WHERE node = ?1

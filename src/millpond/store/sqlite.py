@@ -1,0 +1,390 @@
+"""Jobs in an SQLite file, or in memory: WAL, synchronous FULL, one connection to a process.
+
+Writers of one process share commits: the first that gets the connection runs what all the others wait
+for, each behind its own savepoint, and pays for one fsync. Locks are waited for up to a bound, then
+StoreBusy says so and nothing has happened. Reads see the last commit.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+import msgspec
+
+from millpond.errors import OutcomeUnknown, SchemaOutdated, StoreBusy, StoreRefused, StoreUnavailable
+from millpond.store.clock import Clock
+from millpond.store.file_systems import refuse_network
+from millpond.store.forks import watch_forks
+from millpond.store.relational.query import LeaseClock, Many, Query, Row, Steps
+from millpond.store.relational.verbs import RelationalStore
+from millpond.store.sql import statement
+
+T = TypeVar("T")
+SCHEMA = 1
+BUSY = 5.0  # seconds a lock is waited for
+LOOK = 0.02  # how often a waiting process looks whether another has written
+NEEDED = 3_051_003  # older engines can lose commits in WAL mode when a checkpoint meets a writer
+
+_json = msgspec.json.Encoder().encode
+
+
+class _Request:
+    """One write on its way through a shared commit."""
+
+    def __init__(self, make: Callable[[int], Steps[Any]]) -> None:
+        self.make = make
+        self.done = False
+        self.value: Any = None
+        self.error: BaseException | None = None
+
+
+class SQLiteStore(RelationalStore):
+    """A store in one file, for the processes of one machine."""
+
+    def __init__(self, path: str, *, busy: float = BUSY, clock: Clock | None = None) -> None:
+        if apsw.sqlite_lib_version() and _version() < NEEDED:
+            raise StoreRefused(
+                f"SQLite {apsw.sqlite_lib_version()} can lose commits: install apsw 3.51.3 or newer"
+            )
+        self.path = path
+        self.in_memory = path == ":memory:"
+        self.url = "memory://" if self.in_memory else f"sqlite:///{path}"
+        self.clock = clock or Clock()
+        self._busy = busy
+        self._lock = threading.Lock()
+        self._pending: deque[_Request] = deque()
+        self._changed = threading.Condition()
+        self._changes = 0
+        self._owner = 0
+        self._connection: apsw.Connection | None = None
+        self._watcher: apsw.Connection | None = None
+        watch_forks(self)
+
+    # --- driving ------------------------------------------------------------------------------------
+    def write(self, make: Callable[[int], Steps[T]]) -> T:
+        """Run a verb in a transaction, together with whatever else waits to be written."""
+        request = _Request(make)
+        self._pending.append(request)
+        if not self._lock.acquire(timeout=self._busy):
+            self._withdraw(request)
+        try:
+            if not request.done:
+                self._commit_all(request)
+        finally:
+            self._lock.release()
+        if request.error is not None:
+            raise request.error
+        self._tell()
+        return request.value  # type: ignore[no-any-return]
+
+    def _withdraw(self, request: _Request) -> None:
+        """Nobody let us in: give up, unless the one inside has taken our request along."""
+        try:
+            self._pending.remove(request)
+        except ValueError:
+            self._lock.acquire()  # it is being committed at this very moment
+            return
+        raise StoreBusy(f"{self.url} was in use by this process for {self._busy:g} s; nothing was written")
+
+    def _commit_all(self, own: _Request) -> None:
+        """Run every waiting request in one transaction. A failure of one is its own."""
+        batch: list[_Request] = []
+        while self._pending:
+            batch.append(self._pending.popleft())
+        try:
+            connection = self._open()
+            self._begin(connection)
+            try:
+                now = self.clock.now()
+                for request in batch:
+                    self._run_one(connection, request, now, alone=len(batch) == 1)
+                if any(request.error is None for request in batch):
+                    _commit(connection)
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+        except BaseException as error:
+            unknown = OutcomeUnknown(f"{self.url}: the thread that wrote for this one was interrupted")
+            for request in batch:
+                its_own = request is own or isinstance(error, Exception)
+                request.error = request.error or (error if its_own else unknown)
+        for request in batch:
+            request.done = True
+
+    def _run_one(self, connection: apsw.Connection, request: _Request, now: int, *, alone: bool) -> None:
+        try:
+            if alone:
+                request.value = self.drive(connection, request.make(now))
+            else:
+                with connection:  # a savepoint: what fails takes nothing else back
+                    request.value = self.drive(connection, request.make(now))
+        except apsw.Error as error:
+            request.error = _translated(error, self.url)
+        except Exception as error:
+            request.error = error
+
+    def _begin(self, connection: apsw.Connection) -> None:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except apsw.BusyError as error:
+            raise StoreBusy(
+                f"{self.url} was locked by another process for {self._busy:g} s; nothing was written"
+            ) from error
+        except apsw.Error as error:
+            raise _translated(error, self.url) from error
+
+    def read(self, make: Callable[[int], Steps[T]]) -> T:
+        """Run a verb that changes nothing."""
+        if not self._lock.acquire(timeout=self._busy):
+            raise StoreBusy(f"{self.url} was in use by this process for {self._busy:g} s")
+        try:
+            connection = self._open()
+            connection.execute("BEGIN")
+            try:
+                return self.drive(connection, make(self.clock.now()))
+            finally:
+                connection.execute("ROLLBACK")
+        except apsw.Error as error:
+            raise _translated(error, self.url) from error
+        finally:
+            self._lock.release()
+
+    def drive(self, connection: apsw.Connection, steps: Steps[T]) -> T:
+        """Answer each request of a verb until it returns."""
+        answer: list[Row] = []
+        try:
+            request = next(steps)
+            while True:
+                answer = self._answer(connection, request)
+                request = steps.send(answer)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+    def _answer(self, connection: apsw.Connection, request: Query | Many | LeaseClock) -> list[Row]:
+        if isinstance(request, Many):
+            return list(connection.executemany(statement("sqlite", request.name), request.rows))
+        if isinstance(request, LeaseClock):
+            return [(self.clock.lease_now(), self.clock.epoch)]
+        text, parameters = _text(request.name, request.parameters)
+        return list(connection.execute(text, [_bound(value) for value in parameters]))
+
+    def joined(self, transaction: object, make: Callable[[int], Steps[T]]) -> T:
+        """Run a verb inside the caller's transaction, on the caller's connection."""
+        if not isinstance(transaction, apsw.Connection):
+            raise StoreRefused(_wrong_connection(transaction))
+        try:
+            if not self._is_ours(transaction):
+                raise StoreRefused(f"this connection is not to {self.url}: it is to {transaction.filename!r}")
+            _refuse_other_versions(_schema(transaction), self.url)
+            with transaction:  # a savepoint; it never swallows what is raised inside
+                value = self.drive(transaction, make(self.clock.now()))
+        except apsw.Error as error:
+            raise _translated(error, self.url) from error
+        return value
+
+    def _is_ours(self, transaction: apsw.Connection) -> bool:
+        if self.in_memory:
+            return transaction is self._connection
+        try:
+            return Path(transaction.filename).samefile(self.path)
+        except OSError:  # theirs is in memory, or one of the two is not there yet
+            return False
+
+    # --- opening --------------------------------------------------------------------------------------
+    def _open(self) -> apsw.Connection:
+        """The connection of this process."""
+        if self._connection is None:
+            connection = self._connect()
+            _create_tables(connection, self.url)
+            self._connection = connection
+        elif self._owner != os.getpid():  # only what is in memory is still there after a fork
+            raise StoreRefused("memory:// lives in the process that made it: a forked one needs its own")
+        self._owner = os.getpid()
+        return self._connection
+
+    def _connect(self) -> apsw.Connection:
+        if not self.in_memory:
+            refuse_network(Path(self.path))
+            _create_private(self.path)
+        try:
+            connection = apsw.Connection(self.path)
+            connection.set_busy_timeout(round(self._busy * 1000))
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA cache_size = -65536")
+        except apsw.Error as error:
+            raise _translated(error, self.url) from error
+        return connection
+
+    def close(self) -> None:
+        """Close the connection; the next call opens a new one. What is in memory is gone with it."""
+        with self._changed, self._lock:
+            self._hang_up()
+
+    def _hang_up(self) -> None:
+        if self._owner == os.getpid():
+            for connection in (self._connection, self._watcher):
+                if connection is not None:
+                    connection.close()
+        self._connection = self._watcher = None
+
+    def before_fork(self) -> None:
+        """No connection to a file may cross a fork."""
+        self._changed.acquire()
+        self._lock.acquire()
+        if not self.in_memory:
+            self._hang_up()
+
+    def after_fork(self, *, in_child: bool) -> None:
+        """Whoever was about to write in the parent does so there, not here."""
+        if in_child:
+            self._pending = deque()
+        self._lock.release()
+        self._changed.release()
+
+    def migrate(self) -> list[str]:
+        """Create the tables, or say that they are up to date."""
+        with self._lock:
+            connection = self._connection or self._connect()
+            made = _create_tables(connection, self.url)
+            self._connection, self._owner = connection, os.getpid()
+        return [f"created the tables of version {SCHEMA} in {self.url}"] if made else []
+
+    def durability(self) -> str:
+        """What an acknowledged job survives."""
+        if self.in_memory:
+            return "not durable: gone with this process"
+        return "durable: synchronous FULL, survives a crash of the machine"
+
+    # --- waiting ---------------------------------------------------------------------------------------
+    def wait(self, queues: Sequence[str], timeout: float) -> bool:
+        """Sleep until somebody has written: this process tells at once, others are noticed soon."""
+        until = time.monotonic() + timeout
+        with self._changed:
+            seen = self._changes
+            version = self._data_version()
+            while (left := until - time.monotonic()) > 0:
+                self._changed.wait(min(left, LOOK))
+                if self._changes != seen or self._data_version() != version:
+                    return True
+        return False
+
+    def _tell(self) -> None:
+        with self._changed:
+            self._changes += 1
+            self._changed.notify_all()
+
+    def _data_version(self) -> int:
+        if self.in_memory:
+            return 0
+        if self._watcher is None:
+            with self._lock:
+                self._open()
+                self._watcher = self._connect()
+        ((version,),) = self._watcher.execute("PRAGMA data_version")
+        return int(version)
+
+
+def _version() -> int:
+    major, minor, patch = (int(part) for part in apsw.sqlite_lib_version().split("."))
+    return major * 1_000_000 + minor * 1000 + patch
+
+
+def _commit(connection: apsw.Connection) -> None:
+    try:
+        connection.execute("COMMIT")
+    except apsw.Error as error:
+        raise OutcomeUnknown(f"SQLite failed in COMMIT: {error}; ask for the job by its id") from error
+
+
+def _create_tables(connection: apsw.Connection, url: str) -> bool:
+    """Create what a new file needs; True if it did. Refuses what an older or newer version has made."""
+    try:
+        if _schema(connection) is None:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                if _schema(connection) is None:
+                    connection.execute(statement("sqlite", "schema"))
+                    connection.execute("COMMIT")
+                    return True
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+        _refuse_other_versions(_schema(connection), url)
+    except apsw.Error as error:
+        raise _translated(error, url) from error
+    return False
+
+
+def _refuse_other_versions(version: int | None, url: str) -> None:
+    if version != SCHEMA:
+        raise SchemaOutdated(
+            f"{url} has schema version {version}, this Millpond needs {SCHEMA}: run `millpond migrate`"
+            + ("" if version is None or version < SCHEMA else " with the newer Millpond that made it")
+        )
+
+
+def _schema(connection: apsw.Connection) -> int | None:
+    if not list(connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'millpond_meta'")):
+        return None
+    ((version,),) = connection.execute("SELECT version FROM millpond_meta")
+    return int(version)
+
+
+def _create_private(path: str) -> None:
+    """A new file is for its owner only: jobs may carry secrets."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise StoreUnavailable(f"cannot create {path}: {error.strerror}; does the folder exist?") from error
+
+
+def _text(name: str, parameters: Sequence[Any]) -> tuple[str, Sequence[Any]]:
+    """The statement and its parameters. States are written into it, so that partial indexes apply."""
+    if name == "choose":
+        states, *rest = parameters
+        return statement("sqlite", "choose_in").replace("{states}", _literals(states)), rest
+    if name == "search":
+        states, *rest = parameters
+        condition = f"state IN ({_literals(states)})" if states else "TRUE"
+        return statement("sqlite", "search_in").replace("{condition}", condition), rest
+    return statement("sqlite", name), parameters
+
+
+def _literals(states: Sequence[str]) -> str:
+    return ", ".join(f"'{state}'" for state in states)
+
+
+def _bound(value: Any) -> Any:
+    return _json(value).decode() if isinstance(value, list) else value
+
+
+def _translated(error: apsw.Error, url: str) -> Exception:
+    if isinstance(error, apsw.BusyError | apsw.LockedError):
+        return StoreBusy(f"{url} is locked by another process; nothing was written")
+    if isinstance(error, apsw.FullError):
+        return StoreUnavailable(f"the disk of {url} is full; nothing was written")
+    if isinstance(error, apsw.NotADBError | apsw.CorruptError):
+        return StoreRefused(f"{url} is not a database, or is damaged: {error}")
+    return StoreUnavailable(f"{url}: {type(error).__name__}: {error}")
+
+
+def _wrong_connection(transaction: object) -> str:
+    kind = type(transaction)
+    if kind.__module__ == "sqlite3":
+        return (
+            "transaction= takes an apsw.Connection, not a sqlite3.Connection: two SQLite libraries in one "
+            "process drop each other's file locks"
+        )
+    return (
+        f"transaction= takes an apsw.Connection to the same file, not {kind.__module__}.{kind.__qualname__}"
+    )

@@ -1,0 +1,167 @@
+"""What `app.testing()` gives to a user's tests, and the pytest plugin.
+
+A memory store and a clock that stands still: jobs run when the test says so, in this process, through the
+same steps as on a node. Timeouts are not enforced. pytest loads this module in every run: it imports
+nothing until it is used.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import datetime, timedelta
+
+    from millpond.app import App
+    from millpond.job import Job
+    from millpond.store.protocol import Exchanged, QueueCounts
+    from millpond.task import Task
+
+NODE = "testing"
+MOST = 10_000  # jobs in one go; more than that is a job that makes itself anew
+
+
+class EnqueuedJob(NamedTuple):
+    """A job that was enqueued, with its arguments by name."""
+
+    arguments: dict[str, Any]
+    job: Job
+
+
+class Testing:
+    """`with app.testing() as jobs:` puts a memory store in the app's place and stops its clock."""
+
+    __test__ = False  # not a test class, whatever its name says to pytest
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._before: Any = None
+        self._store: Any = None
+        self._sequence = 0
+
+    def __enter__(self) -> Self:
+        from millpond.store.opening import open_store
+
+        self._store = open_store("memory://")
+        self._store.clock.freeze()
+        self._before, self._app.store = self._app.store, self._store
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._app.store = self._before
+        self._store.close()
+
+    # --- looking -------------------------------------------------------------------------------------
+    @property
+    def now(self) -> datetime:
+        """What time it is for the jobs."""
+        from datetime import UTC, datetime
+
+        return datetime.fromtimestamp(self._store.clock.now() / 1_000_000, UTC)
+
+    def enqueued(self, task: Task[Any, Any] | None = None) -> list[EnqueuedJob]:
+        """Every job that was enqueued, of this task or of all, oldest first, whatever became of it."""
+        jobs = sorted(
+            self._all(task=None if task is None else task.name), key=lambda job: (job.created_at, job.id)
+        )
+        return [
+            EnqueuedJob(self._app.get_task(job.task).signature.arguments(job.payload), job) for job in jobs
+        ]
+
+    def _all(self, **chosen: Any) -> Iterator[Job]:
+        from millpond.store.protocol import PAGE, Filter
+
+        cursor = None
+        while True:
+            page = self._store.search(Filter(**chosen), PAGE, cursor)
+            yield from page.jobs
+            cursor = page.cursor
+            if cursor is None:
+                return
+
+    # --- time and work -------------------------------------------------------------------------------
+    def advance(self, duration: float | timedelta | str) -> None:
+        """Let time pass: `advance("1h")`. Nothing runs by itself."""
+        from millpond.units import seconds
+
+        self._store.clock.shift += round(seconds(duration, name="advance") * 1_000_000)
+
+    def run_due(self) -> int:
+        """Run every job that is due, and those they enqueue that are due as well; returns how many ran."""
+        ran = 0
+        while (job := self._claim()) is not None:
+            self._run(job)
+            ran += 1
+            if ran >= MOST:
+                raise RuntimeError(f"{MOST:,} jobs ran and more are due: does {job.task} enqueue itself?")
+        return ran
+
+    def run_until_idle(self) -> int:
+        """Run what is due, move on to what is due next, until nothing is left that time would bring."""
+        ran = self.run_due()
+        while (wait := self._until_next()) is not None:
+            self._store.clock.shift += wait
+            ran += self.run_due()
+            if ran >= MOST:
+                raise RuntimeError(f"{MOST:,} jobs ran and more will be due: does one never end?")
+        return ran
+
+    def _claim(self) -> Job | None:
+        from millpond.store.protocol import Claim
+
+        self._store.renew(NODE, NODE)
+        for queue in self._store.counts().queues:
+            claimed = self._exchange(claims=[Claim(queue.queue, 1)]).claimed
+            if claimed:
+                return claimed[0]
+        return None
+
+    def _run(self, job: Job) -> None:
+        from millpond.execution import run
+        from millpond.store.protocol import Progress, Started
+        from millpond.verdict import settlement
+
+        def report(data: bytes) -> None:
+            self._exchange(progress=[Progress(job.id, job.token, data)])
+
+        self._exchange(started=[Started(job.id, job.token)])
+        started_at = self._store.clock.now()
+        outcome = run(self._app, job, report)
+        verdict = settlement(job, outcome, NODE, now=self._store.clock.now(), started_at=started_at)
+        self._exchange(settlements=[verdict])
+
+    def _exchange(self, **what: Any) -> Exchanged:
+        self._sequence += 1
+        return self._store.exchange(NODE, self._sequence, **what)  # type: ignore[no-any-return]
+
+    def _until_next(self) -> int | None:
+        """Microseconds until time brings the next job; None if it will bring none."""
+        from millpond.job import JobState
+
+        now = self._store.clock.now()
+        waits = [job.run_at - now for job in self._all(states=(JobState.SCHEDULED,))]
+        waits += [wait for queue in self._store.counts().queues if (wait := _refill(queue))]
+        return max(1, min(waits)) if waits else None
+
+
+def _refill(queue: QueueCounts) -> int:
+    """Microseconds until the rate of a queue lets its next job through; 0 if it is not what holds it."""
+    from millpond.job import JobState
+
+    if queue.paused or not queue.rate or not queue.states.get(JobState.QUEUED):
+        return 0
+    return round(1_000_000 / queue.rate) + 1
+
+
+if "pytest" in sys.modules:
+    import pytest
+
+    @pytest.fixture
+    def millpond_testing() -> Iterator[Callable[[App], Testing]]:
+        """Call it with an app, and that app is on a memory store until the test ends."""
+        from contextlib import ExitStack
+
+        with ExitStack() as stack:
+            yield lambda app: stack.enter_context(app.testing())

@@ -1,0 +1,91 @@
+"""From an outcome to what the store is told: the transition, and the line in the job's history.
+
+Values in, a value out; `rules/lifecycle.py` decides, this adds who ran it, when, and what it said.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from millpond.job import (
+    MICROSECONDS,
+    Attempt,
+    Cancelled,
+    Crashed,
+    Failure,
+    Instant,
+    Job,
+    Lost,
+    Outcome,
+    Raised,
+    Released,
+    Returned,
+    Settlement,
+    Snoozed,
+    TimedOut,
+)
+from millpond.rules.lifecycle import settle
+
+_encode = msgspec.json.Encoder().encode
+_ENDED = {
+    Returned: "returned",
+    Raised: "raised",
+    TimedOut: "timed out",
+    Crashed: "crashed",
+    Lost: "lost",
+    Snoozed: "snoozed",
+    Cancelled: "cancelled",
+}
+
+
+def settlement(
+    job: Job,
+    outcome: Outcome,
+    node: str,
+    *,
+    now: Instant,
+    started_at: Instant | None = None,
+    worker: int | None = None,
+) -> Settlement:
+    """What to tell the store about a job that this node claimed; `started_at` unless it never began."""
+    transition = settle(job, outcome, now)
+    if not isinstance(outcome, Released):
+        line = _encode(attempt(job, outcome, node, now=now, started_at=started_at, worker=worker))
+        transition = msgspec.structs.replace(transition, line=line)
+    if started_at is None:
+        return Settlement(job.id, job.token, transition)
+    wait = max(0, started_at - job.run_at) / MICROSECONDS
+    run = max(0, now - started_at) / MICROSECONDS
+    return Settlement(job.id, job.token, transition, wait, run)
+
+
+def attempt(
+    job: Job,
+    outcome: Outcome,
+    node: str,
+    *,
+    now: Instant,
+    started_at: Instant | None = None,
+    worker: int | None = None,
+) -> Attempt:
+    """The line about one execution in the job's history."""
+    failure = _failure(outcome)
+    return Attempt(
+        number=job.attempt + 1,
+        node=node,
+        ended=_ENDED[type(outcome)],
+        ended_at=now,
+        started_at=started_at,
+        worker=worker,
+        error=(failure and failure.type) or None,
+        message=(failure and failure.message) or None,
+        traceback=(failure and failure.traceback) or None,
+    )
+
+
+def _failure(outcome: Outcome) -> Failure | None:
+    if isinstance(outcome, Raised | TimedOut | Crashed):
+        return outcome.failure
+    if isinstance(outcome, Returned) and outcome.refused is not None:
+        return Failure("PayloadRefused", outcome.refused)
+    return None

@@ -1,0 +1,262 @@
+"""App and tasks: still functions, registered by name, enqueued with options that are checked at the edge."""
+
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+from millpond import App, JobHandle, Resources, Retry, Task, current_job
+from millpond.errors import (
+    OptionError,
+    UnknownTask,
+)
+from millpond.task import AsyncTask
+
+shop = App("memory://", name="shop")
+
+
+@shop.task
+def add(a: int, b: int = 1) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@pytest.fixture
+def app():
+    return App("memory://")
+
+
+@pytest.fixture
+def resize(app):
+    @app.task(queue="images", name="resize")
+    def resize(path: str, width: int) -> str:
+        return f"{path}@{width}"
+
+    return resize
+
+
+# --- tasks ---------------------------------------------------------------------------------------------
+def test_a_task_is_still_its_function():
+    assert add(1, 2) == 3
+    assert add.__qualname__ == "add"
+    assert add.__doc__ == "Add two numbers."
+    assert add.name == "tests.jobs.test_app.add"
+    assert repr(add) == "<Task tests.jobs.test_app.add on queue 'default'>"
+    assert shop.get_task(add.name) is add
+
+
+def test_a_task_is_pickled_as_a_function_is():
+    assert pickle.loads(pickle.dumps(add)) is add
+
+
+SCRIPT = """
+from millpond import App, Pool
+
+app = App("memory://")
+factor = 3
+
+@app.task
+def triple(number: int) -> int:
+    return factor * number
+
+if __name__ == "__main__":
+    with Pool(1) as pool:
+        print(pool.submit(triple, 4).result(), triple.name)
+"""
+
+
+def test_a_task_of_a_script_runs_in_a_pool(tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, str(tmp_path / "script.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    assert done.stdout == "12 script.triple\n", done.stderr
+
+
+async def test_an_async_task_gives_its_coroutine(app):
+    @app.task
+    async def double(number: int) -> int:
+        return 2 * number
+
+    assert isinstance(double, AsyncTask)
+    assert double.is_async
+    assert await double(2) == 4
+
+
+def test_a_script_names_its_tasks_as_those_who_import_it(app, monkeypatch):
+    def work(): ...
+
+    work.__module__ = "__main__"
+    work.__qualname__ = "work"
+    main = sys.modules["__main__"]
+    monkeypatch.setattr(main, "__spec__", None)
+    monkeypatch.setattr(main, "__file__", "/srv/jobs.py", raising=False)
+    assert app.task(work).name == "jobs.work"
+    monkeypatch.delattr(main, "__file__")
+    assert Task(app, work, {}).name == "__main__.work"
+    monkeypatch.setattr(main, "__spec__", type("Spec", (), {"name": "pkg.__main__"}))
+    assert Task(app, work, {}).name == "pkg.work"
+
+
+def test_a_name_belongs_to_one_function(app):
+    @app.task(name="work")
+    def first(): ...
+
+    with pytest.raises(OptionError, match="two tasks are called 'work'"):
+
+        @app.task(name="work")
+        def second(): ...
+
+    assert app.get_task("work") is first
+
+
+def test_a_function_defined_anew_takes_its_own_place(app):
+    def define():
+        @app.task
+        def work(): ...
+
+        return work
+
+    define()
+    again = define()
+    assert app.get_task(again.name) is again
+
+
+def test_an_unknown_task_is_named_with_its_nearest(app, resize):
+    with pytest.raises(UnknownTask, match="no task is called 'resise', did you mean 'resize'"):
+        app.get_task("resise")
+    with pytest.raises(UnknownTask, match="there are: resize"):
+        app.get_task("zzz")
+    with pytest.raises(UnknownTask, match=r"no task is called 'x'$"):
+        App("memory://").get_task("x")
+
+
+def generator():
+    yield 1
+
+
+async def async_generator():
+    yield 1
+
+
+class Nameless:
+    def __call__(self): ...
+
+
+BAD_TASKS = {
+    "not a function": (5, {}, "needs a function"),
+    "a generator": (generator, {}, "return a list"),
+    "an async generator": (async_generator, {}, "return a list"),
+    "without a signature": (max, {}, "wrap it in a function"),
+    "a lambda": (lambda: 1, {}, r"give name='\.\.\.'"),
+    "nameless": (Nameless(), {}, r"give name='\.\.\.'"),
+    "queue in capitals": (add, {"queue": "Mail"}, "a-z"),
+    "queue too long": (add, {"queue": "q" * 65}, "1 to 64"),
+    "queue empty": (add, {"queue": ""}, "1 to 64"),
+    "queue with a newline": (add, {"queue": "mail\n"}, "queue"),
+    "queue that is no text": (add, {"queue": 5}, "queue"),
+    "priority": (add, {"priority": 10}, "from 0"),
+    "priority True": (add, {"priority": True}, "from 0"),
+    "timeout zero": (add, {"timeout": 0}, "above zero"),
+    "timeout negative": (add, {"timeout": -1}, "zero or more"),
+    "timeout text": (add, {"timeout": "soon"}, "timeout must be a duration"),
+    "timeout for ever": (add, {"timeout": "99999999d"}, "100 years"),
+    "expires": (add, {"expires": "0s"}, "above zero"),
+    "retry": (add, {"retry": 5}, r"retry must be Retry\(\.\.\.\)"),
+    "resources": (add, {"resources": {"cpu": 1}}, "resources must be Resources"),
+    "key without limit": (add, {"key": "{a}"}, "belong together"),
+    "limit without key": (add, {"limit": 1}, "belong together"),
+    "limit zero": (add, {"key": "{a}", "limit": 0}, "limit must be"),
+    "limit True": (add, {"key": "{a}", "limit": True}, "limit must be"),
+    "key of an unknown parameter": (add, {"key": "{aa}", "limit": 1}, "no parameter 'aa', did you mean 'a'"),
+    "key that is no format": (add, {"key": "{a", "limit": 1}, "cannot be read"),
+    "key that is a number": (add, {"key": 5, "limit": 1}, "key must be text"),
+    "name too long": (add, {"name": "n" * 201}, "name must be text"),
+    "name with NUL": (add, {"name": "a\0"}, "name must be text"),
+}
+
+
+@pytest.mark.parametrize(("function", "options", "said"), BAD_TASKS.values(), ids=BAD_TASKS)
+def test_a_task_with_an_impossible_option_is_refused(app, function, options, said):
+    with pytest.raises(OptionError, match=said):
+        app.task(**options)(getattr(function, "function", function))
+    assert not app.tasks
+
+
+def test_an_unknown_option_is_named_with_its_nearest(app, resize):
+    with pytest.raises(TypeError, match="a task has no option 'que', did you mean 'queue'"):
+
+        @app.task(que="mail")
+        def work(): ...
+
+    with pytest.raises(TypeError, match=r"using\(\) has no option 'dealy', did you mean 'delay'"):
+        resize.using(dealy=5)
+    with pytest.raises(TypeError, match="there are: at, delay"):
+        resize.using(zzz=5)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"attempts": 0}, "attempts"),
+        ({"attempts": 2.5}, "attempts"),
+        ({"first": -1}, "first"),
+        ({"cap": "soon"}, "cap"),
+        ({"factor": 0.5}, "factor"),
+        ({"factor": float("nan")}, "factor"),
+        ({"never": ValueError}, "never"),
+        ({"never": (5,)}, "never"),
+        ({"after": {5: 1}}, "after"),
+        ({"after": {ValueError: -1}}, "after"),
+        ({"max_crashes": 0}, "max_crashes"),
+        ({"max_lost": True}, "max_lost"),
+    ],
+)
+def test_an_impossible_retry_is_refused(options, said):
+    with pytest.raises(OptionError, match=said):
+        Retry(**options)
+
+
+def test_impossible_resources_are_refused():
+    for needs in ({"cpu": -1}, {"memory": "512M"}, {"gpu": "one"}, {"cpu": True}):
+        with pytest.raises(OptionError, match="Resources"):
+            Resources(**needs)
+    assert Resources(cpu=1, memory="1MB", gpu=2).needs == {"cpu": 1.0, "memory": 1e6, "gpu": 2.0}
+    assert repr(Resources(cpu=1)) == "Resources(cpu=1)"
+
+
+# --- the app -------------------------------------------------------------------------------------------
+def test_an_app_takes_a_url_or_a_store(app):
+    assert repr(app) == "<App 'app' on memory://, 0 tasks>"
+    assert App(app.store).store is app.store
+    for store in ("nowhere://", "jobs.db", "sqlite:///jobs.db?mode=ro", 5):
+        with pytest.raises(OptionError, match=r"sqlite:///jobs\.db"):
+            App(store)  # type: ignore[arg-type]
+
+
+def test_a_handle_is_found_by_its_id(app, resize):
+    handle = resize.enqueue("a", 1)
+    assert app.handle(handle.id.upper()) == handle
+    assert isinstance(app.handle(handle.id), JobHandle)
+    with pytest.raises(OptionError, match="must be a UUID"):
+        app.handle("5")
+
+
+def test_pools_are_described_by_queue(app):
+    app.pool("mail", workers=(1, 2))
+    assert app.pools == {"mail": {"workers": (1, 2)}}
+    with pytest.raises(OptionError):
+        app.pool("No")
+
+
+def test_outside_a_job_there_is_no_current_one():
+    with pytest.raises(LookupError, match="inside a task"):
+        current_job()
+
+
+def test_an_app_without_a_store_takes_the_one_of_the_settings(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert App().store.url == "sqlite:///millpond.db"
+    monkeypatch.setenv("MILLPOND_STORE", "memory://")
+    assert App().store.url == "memory://"
+    assert App("sqlite:///mine.db").store.url == "sqlite:///mine.db"

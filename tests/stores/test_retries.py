@@ -1,0 +1,106 @@
+"""Retries and budgets: the rules decide, the store carries out, from the first attempt to the last."""
+
+from __future__ import annotations
+
+import pytest
+
+from millpond.job import (
+    Crashed,
+    Failure,
+    JobOptions,
+    JobState,
+    Raised,
+    Released,
+    Returned,
+    Snoozed,
+    TimedOut,
+)
+from millpond.rules.retry import delay_after
+from millpond.store.protocol import Filter
+from tests.stores.acting import new_job, put, state, the, travel
+
+FAILURE = Failure("E", "no")
+
+
+def test_a_failed_job_comes_back_after_its_delay_and_not_before(store, node):
+    (job,) = put(store, new_job())
+    node.run(Raised(FAILURE))
+    delay = delay_after(JobOptions(), job, 1)
+    travel(store, delay - 0.001)
+    assert node.claim() == []
+    travel(store, 0.002)
+    again = node.claim_one()
+    assert (again.id, again.attempt, again.errors, again.token) == (job, 1, 1, 2)
+
+
+def test_a_delay_may_be_given_with_the_failure(store, node):
+    (job,) = put(store, new_job())
+    node.run(Raised(FAILURE, retry_in=100.0))
+    assert the(store, job).run_at == store.clock.now() + 100_000_000
+    travel(store, 100)
+    assert node.claim_one().id == job
+
+
+@pytest.mark.parametrize(
+    ("outcome", "options", "reason"),
+    [
+        (Raised(FAILURE, retry_in=0.0), JobOptions(max_attempts=3), "failed"),
+        (TimedOut(FAILURE), JobOptions(max_attempts=3, retry_first=0.0), "timeout"),
+        (Crashed(FAILURE), JobOptions(max_crashes=3), "crashed"),
+    ],
+)
+def test_a_budget_that_is_used_up_ends_the_job(store, node, outcome, options, reason):
+    (job,) = put(store, new_job(options=options))
+    for _ in range(2):
+        node.run(outcome)
+        assert state(store, job) is JobState.QUEUED
+    node.run(outcome)
+    found = the(store, job)
+    assert (found.state, found.reason, found.attempt) == (JobState.DEAD, reason, 3)
+
+
+def test_budgets_do_not_share(store, node):
+    (job,) = put(store, new_job(options=JobOptions(max_attempts=2, max_crashes=2)))
+    node.run(Raised(FAILURE, retry_in=0.0))
+    node.run(Crashed(FAILURE))
+    found = the(store, job)
+    assert (found.state, found.errors, found.crashes, found.attempt) == (JobState.QUEUED, 1, 1, 2)
+    node.run(Returned(b"1"))
+    assert state(store, job) is JobState.COMPLETED
+
+
+def test_what_never_began_costs_nothing(store, node):
+    (job,) = put(store, new_job(options=JobOptions(max_attempts=1)))
+    for _ in range(5):
+        node.run(Released())
+    found = the(store, job)
+    assert (found.state, found.attempt, found.errors, found.token) == (JobState.QUEUED, 0, 0, 5)
+
+
+def test_a_snooze_costs_nothing(store, node):
+    (job,) = put(store, new_job(options=JobOptions(max_attempts=1)))
+    for _ in range(3):
+        node.run(Snoozed(1.0))
+        travel(store, 1)
+    assert (the(store, job).errors, the(store, job).attempt) == (0, 0)
+    assert node.claim_one().id == job
+
+
+def test_suspects_are_marked_to_run_alone(store, node):
+    put(store, new_job())
+    node.run(Crashed(FAILURE, suspects=3))
+    job = node.claim_one()
+    assert (job.alone, job.crashes, job.attempt) == (True, 0, 1)
+    node.settle(job, outcome=Raised(FAILURE, retry_in=0.0))
+    assert not node.claim_one().alone
+
+
+def test_a_replayed_job_has_fresh_budgets(store, node):
+    (job,) = put(store, new_job(options=JobOptions(max_attempts=2)))
+    for _ in range(2):
+        node.run(Raised(FAILURE, retry_in=0.0))
+    assert store.replay(Filter(ids=(job,))) == 1
+    node.run(Raised(FAILURE, retry_in=0.0))
+    assert (the(store, job).errors, the(store, job).attempt, state(store, job)) == (1, 3, "queued")
+    node.run(Raised(FAILURE, retry_in=0.0))
+    assert state(store, job) is JobState.DEAD
