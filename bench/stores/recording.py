@@ -75,11 +75,11 @@ class RecordingPostgres(PostgresStore):
         self.tape.append(("commit", None, None))
         return value
 
-    def _answer(self, cursor: Any, request: Any) -> list[Any]:
+    def _answer(self, cursor: Any, request: Any, prepare: bool | None) -> list[Any]:
         if self.tape is not None:
             text, parameters = self._said(request)
             self.tape.append(("one", text, parameters))
-        return super()._answer(cursor, request)
+        return super()._answer(cursor, request, prepare)
 
 
 def replay_postgres(store: PostgresStore, tape: list[Step]) -> float:

@@ -194,6 +194,8 @@ class Task(Enqueuer[P, R]):
 
     def _new_job(self, payload: bytes, arguments: Arguments, options: Mapping[str, Any]) -> NewJob:
         kept = self._job_options
+        if options.get("id") in options.get("depends_on", ()):
+            raise OptionError(f"job {options['id']} cannot depend on itself: it would wait for ever")
         if "timeout" in options:
             kept = job_options(options["timeout"], self.retry, self.resources)
         return NewJob(

@@ -260,3 +260,9 @@ def test_an_app_without_a_store_takes_the_one_of_the_settings(tmp_path, monkeypa
     monkeypatch.setenv("MILLPOND_STORE", "memory://")
     assert App().store.url == "memory://"
     assert App("sqlite:///mine.db").store.url == "sqlite:///mine.db"
+
+
+def test_a_job_cannot_depend_on_itself(resize):
+    own = "01890000-0000-7000-8000-000000000001"
+    with pytest.raises(OptionError, match="itself"):
+        resize.using(id=own, depends_on=[own]).enqueue("a", 1)

@@ -6,7 +6,7 @@ import pytest
 
 from millpond.errors import UnknownJob
 from millpond.job import Cancelled, Failure, Raised, Released
-from millpond.store.protocol import Filter
+from millpond.store.protocol import Filter, Retention
 from tests.stores.acting import dead_job, happened, new_job, put, state, states, tally, the, travel
 
 FINAL = Raised(Failure("E", "no"), final=True)
@@ -224,3 +224,16 @@ def test_a_deep_family_falls_to_the_last(store):
     put(store, *jobs)
     store.cancel(Filter(ids=(jobs[0].id,)))
     assert tally(store) == {"cancelled": 151}
+
+
+def test_a_new_job_under_the_id_of_a_discarded_one_has_no_old_parents(store, node):
+    (parent,) = put(store, new_job(queue="first"))
+    child = chain(store, parent)
+    store.cancel(Filter(ids=(child,)))
+    assert store.prune(Retention(), Filter(ids=(child,))) == 1
+    (other,) = put(store, new_job(queue="second"))
+    chain(store, other, id=child)
+    node.settle(node.claim_one("first"))
+    assert state(store, child) == "blocked"
+    node.settle(node.claim_one("second"))
+    assert state(store, child) == "queued"

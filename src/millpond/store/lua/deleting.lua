@@ -9,6 +9,11 @@ local function forget(ids)
         local state = head_of(id)
         leave(P .. 'state:' .. state, id)
         count(where_of(id) or 'default', state, -1)
+        -- Whoever gets this id next has parents of his own
+        for _, parent in ipairs(call('SMEMBERS', P .. 'parents:' .. id)) do
+            call('SREM', P .. 'children:' .. parent, id)
+        end
+        call('DEL', P .. 'parents:' .. id)
     end
     for _, name in ipairs(FIELDS) do
         in_parts('HDEL', P .. 'job:' .. name, ids)

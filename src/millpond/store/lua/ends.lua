@@ -78,6 +78,7 @@ local function fall_one(parent, budget)
             break
         end
         for _, child in ipairs(children) do
+            call('SREM', P .. 'parents:' .. child, id)
             if completed then
                 unblock(child)
             else

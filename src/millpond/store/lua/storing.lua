@@ -142,6 +142,7 @@ local function link(job, states, doomed)
                 doomed[#doomed + 1] = job[1]
             else
                 call('SADD', P .. 'children:' .. parent, job[1])
+                call('SADD', P .. 'parents:' .. job[1], parent)
             end
         end
     end

@@ -62,7 +62,7 @@ def _from_queue(node: str, entry: Claim, limit: int, now: Instant) -> Steps[list
     while len(jobs) < limit:
         back = yield from _step_back(entry)
         wanted = limit - len(jobs)
-        window = wanted + WINDOW if back or rows else wanted
+        window = wanted + WINDOW if rows else wanted
         rows = yield _peek(entry, window)
         found, damaged = _read(rows, node)
         chosen, parked = yield from _choose(found, wanted, back)
