@@ -83,9 +83,11 @@ local function streams_of(queue, without, limit)
     return streams
 end
 
--- The stream whose head is first in line; one at a slot that has filled up meanwhile is left alone.
+-- The stream whose head is first in line, and how many have one; a stream at a slot that has filled up
+-- meanwhile is left alone.
 local function best_of(streams, queue, room)
     local best, best_rank, best_id
+    local number = 0
     for _, stream in ipairs(streams) do
         if stream.place > #stream.ids and #stream.gone > 0 then
             refill(stream, queue)
@@ -93,12 +95,13 @@ local function best_of(streams, queue, room)
         local id = stream.ids[stream.place]
         if id and not (stream.slot and room(stream.slot) <= 0) then
             local rank = stream.ranks[stream.place]
+            number = number + 1
             if not best or rank < best_rank or (rank == best_rank and first_by_bytes(id, best_id)) then
                 best, best_rank, best_id = stream, rank, id
             end
         end
     end
-    return best
+    return best, number
 end
 
 local function full_slot(names, room)
@@ -200,12 +203,18 @@ end
 
 -- Looking at one after the other, wherever they stand.
 local function take_best(streams, entry, limit, rows, room, used)
-    local claimed, looks, is_simple = 0, 0, #streams == 1 and not next(entry.without)
+    local claimed, looks = 0, 0
     while claimed < limit and looks < LOOKS do
-        local stream = best_of(streams, entry.queue, room)
+        local stream, number = best_of(streams, entry.queue, room)
         if not stream then
             break
-        elseif not stream.is_loaded then
+        end
+        -- The line alone is left: what is plain in it takes no room, so the others stay as they are
+        local is_simple = number == 1 and stream.priority and not next(entry.without)
+        if is_simple then
+            stream.chunk = math.min(limit, 1000)
+        end
+        if not stream.is_loaded then
             load_stream(stream)
             claimed = claimed + (is_simple and take_plain(stream, entry, limit - claimed, rows) or 0)
         else

@@ -72,12 +72,18 @@ local function set_capacity(name, capacity)
     offer(name)
 end
 
+local offered = {} -- units of a slot that those stored just now may take
+
 -- A slot that is full, or for which others wait already: no need to stand in line.
 local function awaited_slot(slots)
     for _, slot in ipairs(slots or {}) do
-        if parked_at(slot[1]) > 0 or free_units(slot[1]) <= 0 then
-            return slot[1]
+        local name = slot[1]
+        if parked_at(name) > 0 or free_units(name) <= (offered[name] or 0) then
+            return name
         end
+    end
+    for _, slot in ipairs(slots or {}) do
+        offered[slot[1]] = (offered[slot[1]] or 0) + 1
     end
 end
 
