@@ -1,5 +1,5 @@
-UPDATE {schema}.jobs AS job SET parked = NULL
-FROM (
+-- By an array of ids: joined, the planner expects as many as are parked and reads the whole table.
+WITH chosen AS MATERIALIZED (
     SELECT best.id, slot.name
     FROM unnest($1::text[], $2::text[], $3::integer[], $4::text[]) AS slot (name, queue, free, without)
     CROSS JOIN LATERAL (
@@ -11,6 +11,8 @@ FROM (
         LIMIT slot.free
         FOR UPDATE SKIP LOCKED
     ) AS best
-) AS chosen
-WHERE job.id = chosen.id
-RETURNING job.id, chosen.name
+)
+
+UPDATE {schema}.jobs AS job SET parked = NULL
+WHERE job.id = ANY(ARRAY(SELECT chosen.id FROM chosen))
+RETURNING job.id, (SELECT chosen.name FROM chosen WHERE chosen.id = job.id)
