@@ -16,7 +16,7 @@ from typing import Any
 from millpond.errors import TaskKilled
 from millpond.pool import dispatcher
 from millpond.pool import page as layout
-from millpond.pool.engine import Engine
+from millpond.pool.driving import Driving
 from millpond.pool.future import PoolFuture
 from millpond.pool.link import Link
 from millpond.pool.statistics import Health, PoolStatistics, WorkerRow, health
@@ -24,8 +24,8 @@ from millpond.pool.system import resident
 from millpond.pool.task import Task
 
 
-class CrewControl(Engine):
-    """An Engine with the verbs of a pool."""
+class CrewControl(Driving):
+    """An engine with the verbs of a pool."""
 
     def start(self) -> None:
         """Start the dispatcher and the first workers; does nothing the second time."""

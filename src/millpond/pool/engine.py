@@ -28,9 +28,8 @@ from millpond.events import Event, Events
 from millpond.pool import wire
 from millpond.pool.admission import expired_error, leave_queue, wait_for_room
 from millpond.pool.at_exit import exiting
-from millpond.pool.cores import usable_cores
 from millpond.pool.functions import Functions
-from millpond.pool.future import DONE, PoolFuture
+from millpond.pool.future import PoolFuture
 from millpond.pool.link import Link
 from millpond.pool.options import PoolOptions, TaskOptions
 from millpond.pool.payload import PLAIN, pack
@@ -39,12 +38,11 @@ from millpond.pool.settling import Settling
 from millpond.pool.statistics import Tally
 from millpond.pool.task import Task
 from millpond.rules.crew import task_budget
-from millpond.rules.dispatch import fits, hungry, quota, watch_for
+from millpond.rules.dispatch import fits, hungry, quota
 from millpond.rules.limits import queue_limit
 from millpond.rules.restart import Starts
 
 logger = logging.getLogger("millpond")
-DRIVE_FOR = 0.005  # a caller reads its own answer for this long, then leaves it to the dispatcher
 # What damaged bytes lead to; not every Exception, which a signal handler of the user's may raise here
 UNREADABLE = (ValueError, TypeError, IndexError, OverflowError, MemoryError, OSError, struct.error)
 READ = select.EPOLLIN | select.EPOLLONESHOT
@@ -73,7 +71,6 @@ class Engine(Settling):
         self.rearm: deque[Link] = deque()
         self.functions = Functions(by_value=options.mp_context is None)
         self.numbers = itertools.count(1)
-        self.cores = usable_cores()
         # No slots to share, no budget to keep, no memory to watch: a task needs no further thought
         self.simple = (
             options.concurrency == 1 and options.max_tasks_per_child is None and options.max_memory is None
@@ -155,6 +152,10 @@ class Engine(Settling):
 
     def start(self) -> None:
         """Start the dispatcher."""
+        raise NotImplementedError
+
+    def drive(self, future: PoolFuture[Any], limit: float | None) -> None:
+        """Let a caller that waits read its own answer, for a short while."""
         raise NotImplementedError
 
     def close_quietly(self, owner: int) -> None:
@@ -472,66 +473,7 @@ class Engine(Settling):
         """Take the next task out of the line."""
         return self.returned.popleft() if self.returned else self.queue.take()
 
-    # --- a caller that waits reads its own answer --------------------------------------------------
-    def drive(self, future: PoolFuture[Any], limit: float | None) -> None:
-        """Read the answer here instead of waiting for the dispatcher: saves two thread switches.
-
-        Bounded to a few milliseconds, so whatever happens to the worker meanwhile is the dispatcher's.
-        """
-        until = time.monotonic() + (DRIVE_FOR if limit is None else min(limit, DRIVE_FOR))
-        while future._state not in DONE and not self.ended:
-            assert isinstance(future, Task)
-            link, watch = future.link, watch_for(future.function.estimate, self.cores)
-            left = until - time.monotonic()
-            if link is None or left <= 0 or not self._claim(link):
-                return
-            try:
-                ready = link.seen_within(watch) or link.poll.poll(left * 1000)
-            finally:
-                self.rearm.append(link)
-                self.read(link if not link.closed else None)
-            if not ready:
-                return
-
-    def _claim(self, link: Link) -> bool:
-        if not self.lock.acquire(blocking=False):
-            return False
-        try:
-            if link.closed or link.driven or link.out or link.reader.partial:
-                return False
-            link.driven_at = time.monotonic()
-            link.driven = True
-            if link.armed:
-                link.armed = False
-                self.epoll.modify(link.bell, 0)
-            return True
-        finally:
-            self.lock.release()
-            if self.inbox:
-                self.pump()
-
-    def read(self, link: Link | None) -> None:
-        """Collect one worker's answers in this thread, and give it more."""
-        if not self.shaken and self.lock.acquire(blocking=False):
-            self.holder = threading.get_ident()
-            try:
-                now = time.monotonic()
-                if link is not None and not link.closed:
-                    self.collect(link, now)
-                self.turn(now)
-            except BaseException:
-                self.shaken = True
-                self.wake()
-                raise
-            finally:
-                self.holder = 0
-                self.lock.release()
-                self.settle()
-        if self.later or self.attention or self.closing:
-            self.wake()
-        if self.inbox or self.rearm:
-            self.pump()
-
+    # --- hearing --------------------------------------------------------------------------------------
     def collect(self, link: Link, now: float) -> None:
         """Take what a worker has to say; frames that are not answers wait for the dispatcher."""
         self.hearing = link
