@@ -19,7 +19,7 @@ USABLE := import sys$(if $(UV),,; import ensurepip); sys.exit(sys.version_info <
 # uv takes the interpreter it is given and never downloads one.
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: setup demo check test pytest servers test-all bench bench-pool bench-stores proof-pool proof-stores lock clean
+.PHONY: setup demo check test pytest servers test-all bench bench-pool bench-stores bench-node proof-pool proof-stores lock clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := test
 
@@ -44,7 +44,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 demo: setup
-	$(BIN)/python examples/thumbnails.py
+	$(BIN)/python -m examples.rush $(DEMO_ARGS)
 
 check: setup
 	$(BIN)/python -m ruff check .
@@ -80,7 +80,7 @@ test-all: test
 	echo "Tests passed on: $$passed"; \
 	if [ -n "$$failed" ]; then echo "Tests failed on:$$failed" >&2; exit 1; fi
 
-bench: bench-pool bench-stores
+bench: bench-pool bench-stores bench-node
 
 bench-pool:
 	@$(MAKE) --no-print-directory setup VENV=.venv-bench EXTRAS=bench
@@ -89,6 +89,10 @@ bench-pool:
 # PostgreSQL and Redis of its own, beside the bare drivers; nothing else may run meanwhile.
 bench-stores: servers
 	$(BIN)/python bench/stores/run.py $(BENCH_ARGS)
+
+# Millpond's node beside other queues, each in an environment of its own under .venv-peers.
+bench-node: servers
+	$(BIN)/python bench/node/run.py $(BENCH_ARGS)
 
 proof-pool: setup
 	$(BIN)/python -m pytest tests/proof -m slow --timeout=3600 -o faulthandler_timeout=0 $(PYTEST_ARGS)

@@ -43,8 +43,8 @@ def sqlite() -> Engine:
 
 
 def postgres() -> Engine:
-    """A server of its own, fsync and synchronous_commit on."""
-    server = postgres_server.Postgres()
+    """A server of its own, fsync and synchronous_commit on, with the memory and log Debian gives it."""
+    server = postgres_server.Postgres(settings={"shared_buffers": "128MB", "max_wal_size": "1GB"})
     url = postgres_server.with_schema(server.url, "bench")
 
     def fresh(kind: Any) -> Any:

@@ -15,9 +15,9 @@ import redis
 from millpond.store.postgres import BEGIN, PostgresStore
 from millpond.store.redis import RedisStore
 from millpond.store.redis_scripts import script
-from millpond.store.relational.query import LeaseClock, Many
-from millpond.store.sql import statement
-from millpond.store.sqlite import SQLiteStore, _bound, _text
+from millpond.store.relational.query import LeaseClock
+from millpond.store.sqlite import SQLiteStore
+from millpond.store.sqlite_statements import statements
 
 Step = tuple[str, Any, Any]  # what: begin, commit, one, many; then its text and parameters
 
@@ -37,11 +37,8 @@ class RecordingSQLite(SQLiteStore):
 
     def _answer(self, connection: apsw.Connection, request: Any) -> list[Any]:
         if self.tape is not None and not isinstance(request, LeaseClock):
-            if isinstance(request, Many):
-                self.tape.append(("many", statement("sqlite", request.name), list(request.rows)))
-            else:
-                text, parameters = _text(request.name, request.parameters)
-                self.tape.append(("one", text, [_bound(value) for value in parameters]))
+            for text, parameters, many in statements(request):
+                self.tape.append(("many" if many else "one", text, parameters))
         return super()._answer(connection, request)
 
 

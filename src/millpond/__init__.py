@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         JobState,
         Priority,
     )
+    from millpond.node.node import Node
     from millpond.options import (
         Resources,
         Retry,
@@ -80,6 +81,7 @@ __all__ = [
     "JobState",
     "MemoryExceeded",
     "MillpondError",
+    "Node",
     "NodeRefused",
     "OptionError",
     "OutcomeUnknown",
@@ -127,6 +129,7 @@ _HOMES = {
     "Job": "millpond.job",
     "JobState": "millpond.job",
     "Priority": "millpond.job",
+    "Node": "millpond.node.node",
     "Resources": "millpond.options",
     "Retry": "millpond.options",
     "Pool": "millpond.pool.executor",

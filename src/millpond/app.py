@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import sys
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
+
+from msgspec.structs import replace
 
 from millpond.config import load
 from millpond.errors import OptionError, OutcomeUnknown, UnknownTask
 from millpond.handle import JobHandle
 from millpond.job import Enqueued, NewJob
-from millpond.options import TaskKeywords, check_id, check_queue, check_text, nearest
+from millpond.options import TaskKeywords, check_id, check_text, nearest
+from millpond.pool_settings import PoolKeywords, PoolSettings, pool_settings
 from millpond.store.opening import open_store
 from millpond.store.protocol import Store
 from millpond.task import AsyncTask, Task
+from millpond.units import shown
 
 if TYPE_CHECKING:
     from millpond.testing import Testing
@@ -39,10 +44,11 @@ class App:
         if store is None:
             store = str(load()["store"] or DEFAULT_STORE)
         if not isinstance(store, str) and not hasattr(store, "exchange"):
-            raise OptionError(f"store must be a URL such as 'sqlite:///jobs.db', not {store!r:.80}")
+            raise OptionError(f"store must be a URL such as 'sqlite:///jobs.db', not {shown(store)}")
         self.store: Store = open_store(store) if isinstance(store, str) else store
         self.tasks: dict[str, Task[Any, Any]] = {}
-        self.pools: dict[str, dict[str, Any]] = {}
+        self.pools: dict[str, PoolSettings] = {}
+        self._address = store if isinstance(store, str) else None
 
     # --- tasks ---------------------------------------------------------------------------------------
     @overload
@@ -68,11 +74,17 @@ class App:
         try:
             return self.tasks[name]
         except KeyError:
-            raise UnknownTask(f"no task is called {name!r:.200}{nearest(str(name), self.tasks)}") from None
+            hint = nearest(str.__str__(name), self.tasks) if issubclass(type(name), str) else ""
+            raise UnknownTask(f"no task is called {shown(name, 200)}{hint}") from None
 
-    def pool(self, queue: str, **options: Any) -> None:
-        """Describe the pool that serves a queue; used by the node."""
-        self.pools[check_queue(queue)] = options
+    def pool(self, name: str, /, **options: Unpack[PoolKeywords]) -> None:
+        """Describe a pool of this app's nodes: it serves the queue of its name, or those in `queues`."""
+        settings = pool_settings(name, options)
+        for other in self.pools.values():
+            shared = set(settings.queues) & set(other.queues)
+            if other.name != name and shared:
+                raise OptionError(f"queue {min(shared)!r} has two pools, {other.name!r} and {name!r}")
+        self.pools[name] = settings
 
     # --- jobs ----------------------------------------------------------------------------------------
     def handle(self, job_id: str) -> JobHandle[Any]:
@@ -81,6 +93,21 @@ class App:
 
     def store_jobs(self, jobs: Sequence[NewJob], transaction: object | None = None) -> list[Enqueued]:
         """Store checked jobs, all or none. OutcomeUnknown tells their ids."""
+        if "opentelemetry.trace" in sys.modules:
+            return self._store_traced(jobs, transaction)
+        return self._store(jobs, transaction)
+
+    def _store_traced(self, jobs: Sequence[NewJob], transaction: object | None) -> list[Enqueued]:
+        from millpond.node.tracing import enqueueing
+
+        if not jobs:
+            return []
+        with enqueueing(jobs[0].task, jobs[0].queue, len(jobs)) as trace:
+            if trace:
+                jobs = [replace(job, options=replace(job.options, trace=trace)) for job in jobs]
+            return self._store(jobs, transaction)
+
+    def _store(self, jobs: Sequence[NewJob], transaction: object | None) -> list[Enqueued]:
         try:
             return self.store.enqueue(jobs, transaction)
         except OutcomeUnknown as error:
@@ -103,6 +130,12 @@ class App:
         from millpond.testing import Testing
 
         return Testing(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """In another process: the app of that module, or one on the same store, made once."""
+        from millpond.travel import app_by_value
+
+        return app_by_value(self)
 
     def __repr__(self) -> str:
         return f"<App {self.name!r} on {self.store.url}, {len(self.tasks)} tasks>"

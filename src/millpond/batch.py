@@ -13,6 +13,7 @@ from millpond.errors import OptionError
 from millpond.handle import JobHandle
 from millpond.job import NewJob
 from millpond.task import Call
+from millpond.units import shown
 
 Step = "Call[Any] | Chain | Group"
 
@@ -34,7 +35,7 @@ class Batch:
             )
         for step in steps:
             if not isinstance(step, Call | Batch):
-                raise OptionError(f"a step is task.bind(...), a chain or a group, not {step!r:.80}")
+                raise OptionError(f"a step is task.bind(...), a chain or a group, not {shown(step)}")
         self.steps = steps
         calls = list(self.calls())
         if any(call.task.app is not calls[0].task.app for call in calls):
@@ -114,7 +115,8 @@ class Group(Batch):
 
 def chain(*steps: Call[Any] | Chain | Group) -> Chain:
     """Steps one after the other: `chain(fetch.bind(1), parse.bind(1)).enqueue()`."""
-    return Chain(steps)
+    flat = [part for step in steps for part in (step.steps if isinstance(step, Chain) else (step,))]
+    return Chain(tuple(flat))  # so that a chain may be made longer step by step, in a loop
 
 
 def group(*steps: Call[Any] | Chain | Group, then: Call[Any] | Chain | Group | None = None) -> Group:

@@ -23,13 +23,13 @@ from millpond.errors import PayloadRefused
 MOST_BYTES = 1 << 20
 MOST_DEPTH = 64
 LARGEST = 2**63 - 1
+MOST_STEP = 60  # characters of a key in the path to what is wrong
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 _shown = reprlib.Repr()
 _shown.maxother = _shown.maxstring = _shown.maxlong = 60
 _KEPT = (bytes, bytearray, datetime, date, time, timedelta, UUID, Decimal)  # left for the walk to judge
-_FOREIGN = (TypeError, ValueError, OverflowError, RecursionError, AttributeError)
 
 
 def encode(value: Any, path: str) -> bytes:
@@ -148,7 +148,8 @@ class Walk:
         try:
             return self._walk(item, depth)
         except _Refusal as refusal:
-            refusal.steps.append(f".{key}" if key.isidentifier() else f"[{_shown.repr(key)}]")
+            plain = key.isidentifier() and len(key) <= MOST_STEP
+            refusal.steps.append(f".{key}" if plain else f"[{_shown.repr(key)}]")
             raise
 
     def _enter(self, size: int, depth: int) -> None:
@@ -170,9 +171,9 @@ class Walk:
             return self._text(text)
         if _is_record(value):
             return self._walk(_taken_apart(value), depth)
-        if isinstance(value, list | tuple):
+        if issubclass(type(value), list | tuple):
             return self._items(value, depth)
-        if isinstance(value, dict):
+        if issubclass(type(value), dict):
             return self._entries(value, depth)
         native = _native(value)
         if native is not None:
@@ -215,11 +216,12 @@ def _number(value: float) -> float:
 
 def _native(value: Any) -> str | float | None:
     """What a class derived from str, int or float stands for, whatever its methods say."""
-    if isinstance(value, str):
+    kind = type(value)  # never isinstance: a proxy says that it is what it stands for
+    if issubclass(kind, str):
         return str.__str__(value)
-    if isinstance(value, int):
+    if issubclass(kind, int):
         return int.__int__(value)
-    return float.__float__(value) if isinstance(value, float) else None
+    return float.__float__(value) if issubclass(kind, float) else None
 
 
 def _as_text(value: Any) -> str | None:
@@ -261,7 +263,7 @@ def _taken_apart(value: Any) -> Any:
         if _is_model(type(value)):
             return _dumped(value)
         return msgspec.to_builtins(value, builtin_types=_KEPT, enc_hook=_dumped)
-    except _FOREIGN as error:
+    except Exception as error:  # fields, properties and serialisers are somebody else's code
         raise _Refusal(f"is {_kind(value)}, which cannot be stored as JSON: {error}") from None
 
 

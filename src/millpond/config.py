@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from millpond.errors import OptionError
-from millpond.units import seconds
+from millpond.options import check_queue, duration
+from millpond.units import shown
 
 PREFIX = "MILLPOND_"
 FILES = ("millpond.toml", "pyproject.toml")  # the first one found in a folder counts
@@ -25,6 +26,23 @@ _OTHERS = ("MILLPOND_POOL_", "MILLPOND_TEST_")  # read elsewhere
 # What Kubernetes sets in every container beside a service called millpond; none of it is meant for us.
 _KUBERNETES = re.compile(r"MILLPOND_(\w+_)?(SERVICE_(HOST|PORT\w*)|PORT(_[0-9]+_\w+)?)", re.ASCII)
 _APP = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+_ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+):(?P<port>[0-9]{1,5})", re.ASCII)
+FLAGS = {"queues": "--queue"}  # flags that are not called like their keys
+LEVELS = ("debug", "info", "warning", "error")
+OFF = "off"
+SHORTEST_LEASE, LONGEST_LEASE = 1.0, 3600.0
+
+SHORTEST_TOKEN = 16
+_YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+class Secret(str):
+    """Text that is never printed."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'***'"
 
 
 class Setting(NamedTuple):
@@ -37,6 +55,8 @@ class Setting(NamedTuple):
     @property
     def shown(self) -> Any:
         """The value as it may be printed."""
+        if isinstance(self.value, Secret):
+            return "***"
         return hide_password(self.value) if isinstance(self.value, str) else self.value
 
 
@@ -50,14 +70,14 @@ class Key(NamedTuple):
 
 def _app(value: Any, where: str) -> str:
     if not isinstance(value, str) or not _APP.fullmatch(value):
-        raise OptionError(f"{where} must be 'module:attribute', such as 'jobs:app', not {value!r:.80}")
+        raise OptionError(f"{where} must be 'module:attribute', such as 'jobs:app', not {shown(value)}")
     return value
 
 
 def _store(value: Any, where: str) -> str:
     if not isinstance(value, str) or "://" not in value:
-        shown = hide_password(value) if isinstance(value, str) else value
-        raise OptionError(f"{where} must be a URL, such as 'sqlite:///jobs.db', not {shown!r:.80}")
+        safe = hide_password(value) if isinstance(value, str) else value
+        raise OptionError(f"{where} must be a URL, such as 'sqlite:///jobs.db', not {shown(safe)}")
     try:
         urlsplit(value).port  # noqa: B018 - reading it is what checks it
     except ValueError as error:
@@ -66,12 +86,75 @@ def _store(value: Any, where: str) -> str:
 
 
 def _duration(value: Any, where: str) -> float:
-    return seconds(value, name=where)
+    return duration(value, where)
+
+
+def _lease(value: Any, where: str) -> float:
+    """Shorter than a second and a busy machine alone would make a node look dead."""
+    lease = duration(value, where)
+    if not SHORTEST_LEASE <= lease <= LONGEST_LEASE:
+        raise OptionError(f"{where} must be from 1 second to 1 hour, such as '15s', not {shown(value)}")
+    return lease
+
+
+def _queues(value: Any, where: str) -> tuple[str, ...]:
+    """A list of names; in a variable, names with commas between them."""
+    names = value.split(",") if isinstance(value, str) else value
+    if not isinstance(names, list | tuple):
+        raise OptionError(f"{where} must be a list of queues, such as ['images', 'mail'], not {shown(value)}")
+    try:
+        return tuple(
+            dict.fromkeys(check_queue(name.strip() if isinstance(name, str) else name) for name in names)
+        )
+    except OptionError as error:
+        raise OptionError(f"{where}: {error}") from None
+
+
+def _health(value: Any, where: str) -> str | None:
+    if isinstance(value, str) and value.lower() == OFF:
+        return None
+    match = _ADDRESS.fullmatch(value) if isinstance(value, str) else None
+    if match is None or int(match["port"]) > 65_535:
+        raise OptionError(
+            f"{where} must be HOST:PORT, such as '127.0.0.1:8080', or 'off', not {shown(value)}"
+        )
+    return str(value)
+
+
+def _token(value: Any, where: str) -> Secret:
+    if not isinstance(value, str) or not SHORTEST_TOKEN <= len(value) <= 1000:
+        raise OptionError(f"{where} must be text of {SHORTEST_TOKEN} to 1000 characters")
+    return Secret(value)
+
+
+def _yes_or_no(value: Any, where: str) -> bool:
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, str) or value.lower() not in (*_YES, *_NO):
+        raise OptionError(f"{where} must be true or false, not {shown(value)}")
+    return value.lower() in _YES
+
+
+def _one_of(*choices: str) -> Callable[[Any, str], str]:
+    def read(value: Any, where: str) -> str:
+        if not isinstance(value, str) or value.lower() not in choices:
+            raise OptionError(f"{where} must be one of {', '.join(choices)}, not {shown(value)}")
+        return value.lower()
+
+    return read
 
 
 KEYS: Mapping[str, Key] = {
     "app": Key(_app, None, "where the app is: module:attribute"),
     "store": Key(_store, None, "URL of the store; an app that names its own store wins"),
+    "queues": Key(_queues, (), "the queues a node serves; none named: every queue of the app"),
+    "grace": Key(_duration, 25.0, "how long running jobs may finish when a node is told to stop"),
+    "lease": Key(_lease, 15.0, "how long a silent node keeps its jobs before others take them"),
+    "health": Key(_health, None, "where a node answers /livez, /readyz and /metrics: HOST:PORT, or off"),
+    "health_token": Key(_token, None, "what a reader of /metrics must show"),
+    "open_metrics": Key(_yes_or_no, False, "whether /metrics is shown without a token"),
+    "log_format": Key(_one_of("text", "json"), "text", "what a node's log lines look like"),
+    "log_level": Key(_one_of(*LEVELS), "info", "the least important log lines that are written"),
     "retention_completed": Key(_duration, 7 * 86_400.0, "how long completed jobs are kept"),
     "retention_cancelled": Key(_duration, 7 * 86_400.0, "how long cancelled jobs are kept"),
     "retention_dead": Key(_duration, 90 * 86_400.0, "how long dead jobs are kept"),
@@ -106,12 +189,19 @@ def load(
     folder: Path | None = None,
 ) -> Config:
     """Every setting. In `flags` and `explicit`, None means that nothing was said."""
-    file = find_file(Path.cwd() if folder is None else folder)
+    file = find_file(folder or _here())
     defaults = {key: Setting(entry.default, "default") for key, entry in KEYS.items()}
     config = Config({**defaults, **(_from_file(file) if file else {})}, file)
     config = config.covered(_from_environment(os.environ if environment is None else environment), variable)
     config = config.covered(_said(flags), flag)
     return config.covered(_said(explicit), lambda _: "code")
+
+
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:  # the folder we are in was deleted: then there is no file to look for in it
+        return Path("/")
 
 
 def variable(key: str) -> str:
@@ -121,7 +211,13 @@ def variable(key: str) -> str:
 
 def flag(key: str) -> str:
     """The flag of a key."""
-    return "--" + key.replace("_", "-")
+    return FLAGS.get(key, "--" + key.replace("_", "-"))
+
+
+def health_address(text: str) -> tuple[str, int]:
+    """The host and port of a checked `health` setting, as `bind` wants them."""
+    host, _, port = text.rpartition(":")
+    return host.strip("[]"), int(port)
 
 
 def find_file(folder: Path) -> Path | None:

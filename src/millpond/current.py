@@ -9,11 +9,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from millpond.job import Job
 from millpond.options import duration
+
+if TYPE_CHECKING:
+    from millpond.execution import Order
 
 Report = Callable[[bytes], None]
 
@@ -50,7 +53,7 @@ class CurrentJob:
 
     __slots__ = ("_report", "attempt", "id", "queue", "task", "token")
 
-    def __init__(self, job: Job, report: Report | None = None) -> None:
+    def __init__(self, job: Order, report: Report | None = None) -> None:
         self.id = job.id
         self.task = job.task  # its name
         self.queue = job.queue
@@ -65,6 +68,13 @@ class CurrentJob:
         if self._report is not None:
             text = str(note)[:1000].encode(errors="replace").decode()
             self._report(msgspec.json.encode({"share": float(share), "note": text}))
+
+    @property
+    def cancelled(self) -> bool:
+        """Has somebody asked for the end of this job? A long task that looks can end in good order,
+        best by raising Cancel; one that does not is terminated after some seconds."""
+        unwanted = getattr(self._report, "unwanted", None)
+        return unwanted is not None and bool(unwanted())
 
     def __repr__(self) -> str:
         return f"<CurrentJob {self.id}, attempt {self.attempt}>"
@@ -82,7 +92,7 @@ def current_job() -> CurrentJob:
 
 
 @contextmanager
-def running(job: Job, report: Report | None) -> Iterator[None]:
+def running(job: Order, report: Report | None) -> Iterator[None]:
     """Make this the current job for the time being."""
     before = _current.set(CurrentJob(job, report))
     try:

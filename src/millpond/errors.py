@@ -212,7 +212,11 @@ class TaskExpired(PoolError, TimeoutError):
 
 
 class TaskKilled(PoolError):
-    """`pool.kill(future)`, or a shutdown that ran out of time, stopped this task while it ran."""
+    """`pool.kill(future)`, or a shutdown that ran out of time, stopped this task: before or while it ran."""
+
+    def __init__(self, message: str, *, began: bool = True) -> None:
+        super().__init__(message)
+        self.began = began
 
 
 class PayloadError(PoolError, BrokenProcessPool):

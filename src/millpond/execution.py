@@ -18,14 +18,32 @@ from typing import Any, Protocol
 
 from millpond.codec import encode
 from millpond.current import Cancel, Report, RetryAfter, Snooze, running
-from millpond.errors import JobError, PayloadRefused
-from millpond.job import Cancelled, Failure, Job, Outcome, Raised, Returned, Snoozed
+from millpond.errors import PayloadRefused
+from millpond.job import Cancelled, Failure, Outcome, Raised, Returned, Snoozed
 from millpond.options import Retry
 from millpond.task import Task
 
+MOST_NAME = 200  # characters kept of the name of an exception's class
 MOST_TEXT = 4_000  # characters kept of a message
 MOST_TRACEBACK = 16_000  # and of a traceback: its end, where the error is
 OURS = (__file__, str(PurePath(asyncio.__file__).parent))  # what lies above the function's own frames
+
+
+class Order(Protocol):
+    """What must be known of a job to run it; a Job has it."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def task(self) -> str: ...
+    @property
+    def queue(self) -> str: ...
+    @property
+    def attempt(self) -> int: ...
+    @property
+    def token(self) -> int: ...
+    @property
+    def payload(self) -> bytes: ...
 
 
 class Registry(Protocol):
@@ -37,14 +55,14 @@ class Registry(Protocol):
 
 def run(
     registry: Registry,
-    job: Job,
+    job: Order,
     report: Report | None = None,
     finish: Callable[[Awaitable[Any]], Any] | None = None,
 ) -> Outcome:
     """Run a job here and now; an async task is run to its end by `finish`, or on a loop of its own."""
     try:
         task, args, kwargs = _prepared(registry, job)
-    except JobError as error:
+    except Exception as error:  # reading arguments runs code of theirs: __post_init__, validators
         return _unprepared(error)
     with running(job, report):
         try:
@@ -56,11 +74,11 @@ def run(
     return _returned(value)
 
 
-async def arun(registry: Registry, job: Job, report: Report | None = None) -> Outcome:
+async def arun(registry: Registry, job: Order, report: Report | None = None) -> Outcome:
     """The same on the event loop that is running. A cancelled loop task stays cancelled."""
     try:
         task, args, kwargs = _prepared(registry, job)
-    except JobError as error:
+    except Exception as error:  # as in run()
         return _unprepared(error)
     with running(job, report):
         try:
@@ -101,16 +119,18 @@ def failure_of(error: BaseException) -> Failure:
     except Exception:  # the same
         lines = []
     name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
-    return Failure(name, _clean(message)[:MOST_TEXT], _clean("".join(lines))[-MOST_TRACEBACK:])
+    return Failure(
+        _clean(name)[:MOST_NAME], _clean(message)[:MOST_TEXT], _clean("".join(lines))[-MOST_TRACEBACK:]
+    )
 
 
-def _prepared(registry: Registry, job: Job) -> tuple[Task[Any, Any], list[Any], dict[str, Any]]:
+def _prepared(registry: Registry, job: Order) -> tuple[Task[Any, Any], list[Any], dict[str, Any]]:
     task = registry.get_task(job.task)
     args, kwargs = task.signature.decode(job.payload)
     return task, args, kwargs
 
 
-def _unprepared(error: JobError) -> Outcome:
+def _unprepared(error: Exception) -> Outcome:
     """Another version of the code may know the task or its arguments; what is no payload stays none."""
     return Raised(failure_of(error), final=isinstance(error, PayloadRefused))
 
@@ -118,8 +138,10 @@ def _unprepared(error: JobError) -> Outcome:
 def _returned(value: Any) -> Outcome:
     try:
         return Returned(encode(value, "the result"))
-    except PayloadRefused as error:
-        return Returned(refused=str(error))
+    except Exception as error:  # mostly PayloadRefused; but a value may do anything when it is looked at
+        said = failure_of(error)
+        named = "" if isinstance(error, PayloadRefused) else f"the result cannot be stored: {said.type}: "
+        return Returned(refused=named + said.message)
 
 
 def _finish(awaitable: Awaitable[Any]) -> Any:

@@ -61,10 +61,14 @@ class JobHandle(Generic[R]):
             )
         if job.state is JobState.DEAD:
             raise _failed(job)
-        plain = decode(job.result or b"null")
+        try:
+            plain = decode(job.result or b"null")
+        except (ValueError, RecursionError) as error:
+            said = f"the result of job {job.id} ({job.task}) cannot be read any more: {error}"
+            raise JobFailed(said, "damaged", "", str(error), "") from None
         try:
             return convert(plain, self._kind)  # type: ignore[no-any-return]
-        except (ValueError, TypeError):  # the task did not return what it says it does
+        except Exception:  # the task did not return what it says it does
             return plain  # type: ignore[no-any-return]
 
     def cancel(self) -> bool:

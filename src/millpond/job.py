@@ -60,6 +60,7 @@ class JobOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     retry_factor: float = 2.0
     retry_cap: float = 3600.0
     resources: dict[str, float] = {}
+    trace: dict[str, str] = {}  # the context of whoever enqueued it, for OpenTelemetry
 
 
 UniqueFor = Literal["waiting", "done"] | float

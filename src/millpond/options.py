@@ -16,7 +16,7 @@ import msgspec
 
 from millpond.errors import OptionError
 from millpond.job import JobOptions
-from millpond.units import seconds, size_in_bytes
+from millpond.units import seconds, shown, size_in_bytes
 
 if TYPE_CHECKING:
     from millpond.handle import JobHandle
@@ -48,9 +48,9 @@ class Retry(msgspec.Struct, frozen=True):
             duration(getattr(self, name), f"Retry({name})")
         check_number(self.factor, "Retry(factor)", 1.0)
         if not _are_errors(self.never, tuple):
-            raise OptionError(f"Retry(never) must be a tuple of exceptions, not {self.never!r:.80}")
+            raise OptionError(f"Retry(never) must be a tuple of exceptions, not {shown(self.never)}")
         if not _are_errors(self.after, Mapping):
-            raise OptionError(f"Retry(after) must map exceptions to durations, not {self.after!r:.80}")
+            raise OptionError(f"Retry(after) must map exceptions to durations, not {shown(self.after)}")
         for delay in self.after.values():
             duration(delay, "Retry(after)")
 
@@ -111,15 +111,15 @@ def check_queue(name: Any) -> str:
     """A queue's name, or OptionError."""
     if not isinstance(name, str) or not QUEUE.fullmatch(name):
         raise OptionError(
-            f"queue must be 1 to 64 of a-z, 0-9, '_', '.', '-', such as 'mail', not {name!r:.80}"
+            f"queue must be 1 to 64 of a-z, 0-9, '_', '.', '-', such as 'mail', not {shown(name)}"
         )
-    return name
+    return str.__str__(name)  # of a StrEnum the value: a driver may take the member for something else
 
 
 def check_priority(value: Any) -> int:
     """A priority, or OptionError."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 9:
-        raise OptionError(f"priority must be a whole number from 0 (last) to 9 (first), not {value!r:.80}")
+        raise OptionError(f"priority must be a whole number from 0 (last) to 9 (first), not {shown(value)}")
     return int(value)
 
 
@@ -129,7 +129,7 @@ def check_id(value: Any) -> str:
         return str(uuid.UUID(str(value)))
     except ValueError:
         raise OptionError(
-            f"a job's id must be a UUID, such as str(uuid.uuid4()), not {value!r:.80}"
+            f"a job's id must be a UUID, such as str(uuid.uuid4()), not {shown(value)}"
         ) from None
 
 
@@ -137,30 +137,33 @@ def check_text(value: Any, name: str, most: int = 500) -> str:
     """Text that every store can keep and index, or OptionError."""
     if not isinstance(value, str) or not 0 < len(value) <= most or not _is_storable(value):
         raise OptionError(
-            f"{name} must be text of 1 to {most} characters without NUL or surrogates, not {value!r:.80}"
+            f"{name} must be text of 1 to {most} characters without NUL or surrogates, not {shown(value)}"
         )
-    return value
+    return str.__str__(value)
 
 
 def check_whole(value: Any, name: str, least: int, most: int) -> int:
     """A whole number within bounds, or OptionError."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise OptionError(f"{name} must be a whole number from {least:,} to {most:,}, not {value!r:.80}")
+        raise OptionError(f"{name} must be a whole number from {least:,} to {most:,}, not {shown(value)}")
     return value
 
 
 def check_number(value: Any, name: str, least: float) -> float:
     """A finite number from `least` on, or OptionError."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < math.inf:
-        raise OptionError(f"{name} must be a number from {least:g} on, not {value!r:.80}")
-    return float(value)
+        raise OptionError(f"{name} must be a number from {least:g} on, not {shown(value)}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise OptionError(f"{name} must be a number that a float can hold, not {shown(value)}") from None
 
 
 def duration(value: Any, name: str) -> float:
     """Seconds, or OptionError; a century is the most, since instants must stay exact everywhere."""
     result = seconds(value, name=name)
     if result > LONGEST:
-        raise OptionError(f"{name} must be at most 100 years, not {value!r:.80}")
+        raise OptionError(f"{name} must be at most 100 years, not {shown(value)}")
     return result
 
 
@@ -170,7 +173,7 @@ def limit(value: Any, name: str) -> float | None:
         return None
     result = duration(value, name)
     if result == 0:
-        raise OptionError(f"{name} must be above zero, or None for no limit, not {value!r:.80}")
+        raise OptionError(f"{name} must be above zero, or None for no limit, not {shown(value)}")
     return result
 
 
@@ -178,11 +181,11 @@ def instant(value: Any, name: str) -> int:
     """A datetime as microseconds since 1970, or OptionError."""
     if not isinstance(value, datetime) or value.utcoffset() is None:
         raise OptionError(
-            f"{name} must be a datetime with a time zone, such as datetime.now(UTC), not {value!r:.80}"
+            f"{name} must be a datetime with a time zone, such as datetime.now(UTC), not {shown(value)}"
         )
     result = (value - EPOCH) // timedelta(microseconds=1)
     if not 0 <= result < LAST:
-        raise OptionError(f"{name} must be in the years 1970 to 2254, not {value!r:.80}")
+        raise OptionError(f"{name} must be in the years 1970 to 2254, not {shown(value)}")
     return result
 
 
@@ -198,12 +201,20 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def _unique_for(value: Any) -> Any:
-    return value if value in ("waiting", "done") else duration(value, "unique_for")
+    if isinstance(value, str) and value in ("waiting", "done"):
+        return str.__str__(value)
+    if duration(value, "unique_for") == 0:
+        raise OptionError(
+            "unique_for must be 'waiting', 'done' or a duration above zero: nothing is held for 0 s"
+        )
+    return duration(value, "unique_for")
 
 
 def _parents(value: Any) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise OptionError(f"depends_on must be a list of handles or ids, such as [handle], not {value!r:.80}")
+        raise OptionError(
+            f"depends_on must be a list of handles or ids, such as [handle], not {shown(value)}"
+        )
     return tuple(check_id(getattr(parent, "id", parent)) for parent in value)
 
 

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
 from inspect import Parameter
 from typing import Any, get_type_hints
 
 import msgspec
 
-from millpond.codec import Walk, can_convert, convert, decode, pack
+from millpond.codec import MOST_STEP, Walk, can_convert, convert, decode, pack
 from millpond.errors import ArgumentsRefused, OptionError, PayloadRefused
 from millpond.options import nearest
+from millpond.units import shown
 
 _MANY = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _EXACT = (str, int, float, bool)
@@ -106,8 +108,10 @@ class Signature:
     def _converted(self, name: str, plain: Any, kind: Any) -> Any:
         try:
             return convert(plain, kind)
-        except (ValueError, TypeError) as error:
+        except Exception as error:  # __post_init__ and validators may raise anything
             text, place = _explained(error)
+            if place.startswith("[...]"):
+                place = _named_entry(plain, kind) + place.removeprefix("[...]")
             fix = inspect.formatannotation(kind)
             raise ArgumentsRefused(f"{self.name}: {name}{place}: {text}; {name} takes {fix}") from None
 
@@ -120,7 +124,7 @@ class Signature:
         """
         try:
             plain = decode(data)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise PayloadRefused(f"{self.name}: the stored arguments cannot be read: {error}") from None
         if not isinstance(plain, dict):
             raise PayloadRefused(f"{self.name}: the stored arguments are no JSON object")
@@ -167,7 +171,7 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
         return inspect.signature(function)
     except (TypeError, ValueError) as error:
         raise OptionError(
-            f"{function!r:.80} tells nobody what it takes ({error}): wrap it in a function"
+            f"{shown(function)} tells nobody what it takes ({error}): wrap it in a function"
         ) from None
 
 
@@ -196,6 +200,8 @@ def _whole_kind(parameter: Parameter, kind: Any) -> Any:
 
 def _explained(error: Exception) -> tuple[str, str]:
     """What does not fit, and where inside the argument."""
+    if not isinstance(error, ValueError | TypeError):
+        return f"{type(error).__name__}: {error}"[:MOST_TEXT], ""
     details = getattr(error, "errors", None) or getattr(error.__cause__, "errors", None)
     text, _, place = str(error).partition(" - at `")
     place = "" if not place.startswith("$") else place.removeprefix("$").rstrip("`")
@@ -204,6 +210,16 @@ def _explained(error: Exception) -> tuple[str, str]:
         text = first["msg"]
         place += "".join(f".{step}" for step in first["loc"])
     return text[:1].lower() + text[1:MOST_TEXT], place
+
+
+def _named_entry(plain: Any, kind: Any) -> str:
+    """The entry of a dict that does not fit; msgspec says only that there is one."""
+    for key, item in plain.items():
+        try:
+            convert({key: item}, kind)
+        except Exception:  # the one that was told of, most likely
+            return f".{key}" if key.isidentifier() and len(key) <= MOST_STEP else f"[{shown(key, MOST_STEP)}]"
+    return "[...]"
 
 
 def _changed(before: Any, after: Any) -> tuple[str, str] | None:
@@ -215,7 +231,9 @@ def _changed(before: Any, after: Any) -> tuple[str, str] | None:
         return _changed_items(before, after)
     if kind is dict:
         return _changed_entries(before, after)
-    if isinstance(after, kind) or (isinstance(before, type(after)) and before == after):
+    if isinstance(after, kind):
+        return _changed_items(before, after) if isinstance(before, tuple) else _changed_fields(before, after)
+    if isinstance(before, type(after)) and before == after:
         return None
     return "", (
         f"is of kind {kind.__qualname__} and would come back as {type(after).__qualname__}: "
@@ -234,16 +252,36 @@ def _changed_items(before: Any, after: Any) -> tuple[str, str] | None:
 
 
 def _changed_entries(before: dict[str, Any], after: Any) -> tuple[str, str] | None:
-    fields = _fields(after)
-    if fields is None:
+    entries = _fields(after)
+    if entries is None:
         return None
     for key, was in before.items():
-        if key not in fields:
+        if key not in entries:
             return f".{key}", "is no field of its annotation and would be lost: leave it out"
-        found = _changed(was, fields[key])
+        found = _changed(was, entries[key])
         if found is not None:
             return f".{key}{found[0]}", found[1]
     return None
+
+
+def _changed_fields(before: Any, after: Any) -> tuple[str, str] | None:
+    """The same inside a dataclass, Struct or attrs class: a field that takes anything brings back JSON."""
+    for name in _field_names(type(before)):
+        was, becomes = getattr(before, name, None), getattr(after, name, None)
+        if name.startswith("_") and was != becomes:
+            return f".{name}", "is private, is not stored and would be lost: give it a name without the _"
+        found = _changed(was, becomes)
+        if found is not None:
+            return f".{name}{found[0]}", found[1]
+    return None
+
+
+def _field_names(kind: type) -> Iterable[str]:
+    if issubclass(kind, msgspec.Struct):
+        return kind.__struct_fields__
+    if hasattr(kind, "__attrs_attrs__"):
+        return [field.name for field in kind.__attrs_attrs__]
+    return [field.name for field in fields(kind)] if is_dataclass(kind) else ()
 
 
 def _fields(after: Any) -> Mapping[str, Any] | None:

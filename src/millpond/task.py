@@ -36,6 +36,7 @@ from millpond.options import (
     nearest,
 )
 from millpond.signature import Signature, hints_of
+from millpond.units import shown
 
 if TYPE_CHECKING:
     from millpond.app import App
@@ -133,7 +134,7 @@ def _arguments(call: Any) -> Arguments:
         return call, {}
     raise ArgumentsRefused(
         f"enqueue_many takes a tuple or dict of arguments for each job, not {type(call).__name__}: "
-        f"write ({call!r:.40},) for a single argument"
+        f"write ({shown(call, 40)},) for a single argument"
     )
 
 
@@ -150,8 +151,10 @@ class Task(Enqueuer[P, R]):
         update_wrapper(self, function)
         super().__init__(self, {})
         self.app = app
+        self.given = options
         self.function = function
-        self.name = check_text(options.get("name") or name_of(function), "name", 200)
+        check_function(function)
+        self.name = check_text(options["name"] if "name" in options else name_of(function), "name", 200)
         self.queue = check_queue(options.get("queue", "default"))
         self.priority = check_priority(options.get("priority", 1))
         self.retry = _of_kind(options.get("retry", Retry()), Retry, "retry")
@@ -174,8 +177,15 @@ class Task(Enqueuer[P, R]):
         return f"<Task {self.name} on queue {self.queue!r}>"
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        """A task is pickled as a function is: by the name of its global, out of `__main__` by value."""
-        return (_itself, (self.function,)) if self.__module__ == "__main__" else self.__qualname__
+        """A task is pickled as a function is: by the name of its global, or by value if it has none."""
+        from millpond.travel import task_by_value
+
+        return task_by_value(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "function" not in vars(self):  # else it is known here already
+            self.__init__(self.app, state["function"], state["options"])  # type: ignore[misc]
+            self.app.register(self)
 
     def new_job(self, arguments: Arguments, options: Mapping[str, Any]) -> NewJob:
         """The job for one call, checked; `options` are those of `using()`, checked before."""
@@ -194,6 +204,12 @@ class Task(Enqueuer[P, R]):
 
     def _new_job(self, payload: bytes, arguments: Arguments, options: Mapping[str, Any]) -> NewJob:
         kept = self._job_options
+        delay, expires = options.get("delay", 0.0), options.get("expires", self.expires)
+        if expires is not None and delay >= expires:
+            raise OptionError(
+                f"expires={expires:g} s is over before delay={delay:g} s is, and both count from now: "
+                "the job would never begin"
+            )
         if options.get("id") in options.get("depends_on", ()):
             raise OptionError(f"job {options['id']} cannot depend on itself: it would wait for ever")
         if "timeout" in options:
@@ -205,8 +221,8 @@ class Task(Enqueuer[P, R]):
             queue=options.get("queue", self.queue),
             priority=options.get("priority", self.priority),
             run_at=options.get("at"),
-            delay=options.get("delay", 0.0),
-            expires=options.get("expires", self.expires),
+            delay=delay,
+            expires=expires,
             unique=options.get("unique"),
             unique_for=options.get("unique_for", "done"),
             slots=self._slots.of(arguments),
@@ -233,7 +249,7 @@ class SlotRule:
         if (key is None) != (most is None):
             raise OptionError("key and limit belong together: key='{user_id}', limit=2")
         if key is not None and not isinstance(key, str) and not callable(key):
-            raise OptionError(f"key must be text such as '{{user_id}}' or a callable, not {key!r:.80}")
+            raise OptionError(f"key must be text such as '{{user_id}}' or a callable, not {shown(key)}")
         self.is_given = key is not None
         self._key = key
         self._limit = check_whole(most, "limit", 1, 1_000_000) if self.is_given else 0
@@ -269,15 +285,20 @@ class SlotRule:
             raise OptionError(f"key={self._key!r} of {self._task} cannot be filled: {error}") from None
 
 
+def check_function(function: Any) -> None:
+    """Refuse what cannot be a task, whatever it is called."""
+    if not callable(function):
+        raise OptionError(f"@app.task needs a function, not {shown(function)}")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        name = getattr(function, "__qualname__", shown(function))
+        raise OptionError(f"{name} is a generator, whose values no one would take: return a list")
+
+
 def name_of(function: Any) -> str:
     """The name of a function as any process that imports it sees it, also when it is run as a script."""
-    if not callable(function):
-        raise OptionError(f"@app.task needs a function, not {function!r:.80}")
     name = getattr(function, "__qualname__", None)
     if name is None or name.endswith("<lambda>"):
-        raise OptionError(f"{function!r:.80} has no name of its own: give name='...'")
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise OptionError(f"{name} is a generator, whose values no one would take: return a list")
+        raise OptionError(f"{shown(function)} has no name of its own: give name='...'")
     module = function.__module__
     if module == "__main__":
         module = _name_of_main()
@@ -292,11 +313,7 @@ def _name_of_main() -> str:
     return "__main__" if path is None else PurePath(path).stem
 
 
-def _itself(function: Any) -> Any:
-    return function
-
-
 def _of_kind(value: Any, kind: type[R], name: str) -> R:
     if not isinstance(value, kind):
-        raise OptionError(f"{name} must be {kind.__name__}(...), not {value!r:.80}")
+        raise OptionError(f"{name} must be {kind.__name__}(...), not {shown(value)}")
     return value

@@ -11,16 +11,17 @@ import sys
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime, timedelta
 
     from millpond.app import App
-    from millpond.job import Job
+    from millpond.job import Job, NewJob
     from millpond.store.protocol import Exchanged, QueueCounts
     from millpond.task import Task
 
 NODE = "testing"
 MOST = 10_000  # jobs in one go; more than that is a job that makes itself anew
+MOST_TURNS = 1_000  # of one job; more than that is one that snoozes for ever
 
 
 class EnqueuedJob(NamedTuple):
@@ -38,20 +39,32 @@ class Testing:
     def __init__(self, app: App) -> None:
         self._app = app
         self._before: Any = None
-        self._store: Any = None
+        self._store: Any = _NotInUse()
         self._sequence = 0
+        self._queues: set[str] = set()  # where jobs may be: to count them all after every job would be slow
 
     def __enter__(self) -> Self:
         from millpond.store.opening import open_store
 
         self._store = open_store("memory://")
         self._store.clock.freeze()
+        self._store.enqueue = self._noting(self._store.enqueue)
         self._before, self._app.store = self._app.store, self._store
         return self
 
     def __exit__(self, *_: object) -> None:
         self._app.store = self._before
-        self._store.close()
+        store, self._store = self._store, _NotInUse()
+        store.close()
+
+    def _noting(self, enqueue: Callable[[Any], Any]) -> Callable[..., Any]:
+        """Enqueue, noting the queues; without the caller's transaction, which is one of another database."""
+
+        def enqueue_and_note(jobs: Sequence[NewJob], _transaction: object = None) -> Any:
+            self._queues.update(job.queue for job in jobs)
+            return enqueue(jobs)
+
+        return enqueue_and_note
 
     # --- looking -------------------------------------------------------------------------------------
     @property
@@ -63,9 +76,10 @@ class Testing:
 
     def enqueued(self, task: Task[Any, Any] | None = None) -> list[EnqueuedJob]:
         """Every job that was enqueued, of this task or of all, oldest first, whatever became of it."""
-        jobs = sorted(
-            self._all(task=None if task is None else task.name), key=lambda job: (job.created_at, job.id)
-        )
+        if task is not None and not hasattr(task, "name"):
+            raise TypeError(f"enqueued() takes a task, such as enqueued(resize), not {type(task).__name__}")
+        name = None if task is None else task.name
+        jobs = sorted(self._all(task=name), key=lambda job: (job.created_at, job.id))
         return [
             EnqueuedJob(self._app.get_task(job.task).signature.arguments(job.payload), job) for job in jobs
         ]
@@ -84,9 +98,9 @@ class Testing:
     # --- time and work -------------------------------------------------------------------------------
     def advance(self, duration: float | timedelta | str) -> None:
         """Let time pass: `advance("1h")`. Nothing runs by itself."""
-        from millpond.units import seconds
+        from millpond.options import duration as checked
 
-        self._store.clock.shift += round(seconds(duration, name="advance") * 1_000_000)
+        self._store.clock.shift += round(checked(duration, "advance") * 1_000_000)
 
     def run_due(self) -> int:
         """Run every job that is due, and those they enqueue that are due as well; returns how many ran."""
@@ -94,6 +108,8 @@ class Testing:
         while (job := self._claim()) is not None:
             self._run(job)
             ran += 1
+            if job.token >= MOST_TURNS:
+                raise RuntimeError(f"job {job.id} ran {MOST_TURNS:,} times: does {job.task} snooze for ever?")
             if ran >= MOST:
                 raise RuntimeError(f"{MOST:,} jobs ran and more are due: does {job.task} enqueue itself?")
         return ran
@@ -112,11 +128,13 @@ class Testing:
         from millpond.store.protocol import Claim
 
         self._store.renew(NODE, NODE)
-        for queue in self._store.counts().queues:
-            claimed = self._exchange(claims=[Claim(queue.queue, 1)]).claimed
+        for queue in sorted(self._queues):
+            claimed = self._exchange(claims=[Claim(queue, 1)]).claimed
             if claimed:
                 return claimed[0]
-        return None
+        others = {queue.queue for queue in self._store.counts().queues} - self._queues
+        self._queues |= others
+        return self._claim() if others else None
 
     def _run(self, job: Job) -> None:
         from millpond.execution import run
@@ -144,6 +162,13 @@ class Testing:
         waits = [job.run_at - now for job in self._all(states=(JobState.SCHEDULED,))]
         waits += [wait for queue in self._store.counts().queues if (wait := _refill(queue))]
         return max(1, min(waits)) if waits else None
+
+
+class _NotInUse:
+    """Stands for the store before and after the block, where an empty list would be a lie."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError("jobs are kept inside the block only: `with app.testing() as jobs: ...`")
 
 
 def _refill(queue: QueueCounts) -> int:

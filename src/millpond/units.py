@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-import reprlib
 from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
@@ -38,6 +37,14 @@ _BYTES_IN |= {f"{prefix}ib": 1024**power for power, prefix in enumerate("kmgtp",
 _SIZE = re.compile(rf"(?P<number>{_NUMBER})\s*(?P<unit>[a-z]+)", re.ASCII | re.IGNORECASE)
 
 
+def shown(value: object, most: int = 80) -> str:
+    """A value in an error message: short, and never an error of its own (a huge int refuses its repr)."""
+    try:
+        return repr(value)[:most]
+    except Exception:  # the message is about something else
+        return f"a value of type {type(value).__name__}"
+
+
 def seconds(value: float | timedelta | str, *, name: str) -> float:
     """Return a duration in seconds; `name` is the option it was given for, used in the error.
 
@@ -48,7 +55,7 @@ def seconds(value: float | timedelta | str, *, name: str) -> float:
     if result is None or not math.isfinite(result) or result < 0:
         raise OptionError(
             f"{name} must be a duration of zero or more, such as 30 (seconds), '500ms', '5m' or '1h30m', "
-            f"not {reprlib.repr(value)}"
+            f"not {shown(value)}"
         )
     return result
 
@@ -63,7 +70,7 @@ def size_in_bytes(value: int | str, *, name: str) -> int:
     if result is None or result < 0:
         raise OptionError(
             f"{name} must be a size of zero or more, such as 1048576 (bytes), '512MB' or '1.5GiB', "
-            f"not {reprlib.repr(value)}"
+            f"not {shown(value)}"
         )
     return result
 

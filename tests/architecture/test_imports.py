@@ -16,10 +16,10 @@ PACKAGE = Path(__file__).parents[2] / "src" / "millpond"
 
 # A row may import itself and every row above it in this list. A new module needs a place here first.
 ROWS = (
-    {"errors", "job", "units", "events", "config", "codec", "ids", "options", "signature"},
+    {"errors", "job", "units", "events", "config", "codec", "ids", "options", "pool_settings", "signature"},
     {"rules"},
     {"pool", "store"},
-    {"task", "recurring", "handle", "app", "batch", "current", "execution", "verdict"},
+    {"task", "recurring", "handle", "app", "batch", "current", "execution", "travel", "verdict"},
     {"orchestrator"},
     {"node"},
     {"testing", "api", "simulate"},

@@ -17,7 +17,8 @@ def test_an_app_that_is_well(run, ask, app_name):
     assert said["ok"] is True
     assert [task["name"] for task in said["tasks"]] == ["resize", "send"]
     assert said["queues"] == ["images", "mail"]
-    assert said["pools"] == {"mail": {"kind": "async"}}
+    assert said["pools"]["mail"]["kind"] == "async"
+    assert said["pools"]["mail"]["queues"] == ["mail"]
     assert {found["name"] for found in said["findings"]} == {
         "app", "store", "schema", "durability", "SQLite", "clock", "nodes"
     }  # fmt: skip

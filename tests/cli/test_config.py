@@ -173,7 +173,7 @@ def test_an_app_that_cannot_be_imported_is_noted(run):
 def test_an_unknown_setting_stops_every_command(folder, run):
     write(folder, 'stoer = "x"\n', "millpond.toml")
     for command in ("config", "jobs", "check"):
-        assert "did you mean 'store'?" in run(command, code=2).stderr
+        assert "did you mean 'store'?" in run(command, code=3).stderr
 
 
 def test_an_app_named_in_a_file_is_found_from_a_folder_below(folder, ask, monkeypatch):
@@ -188,3 +188,17 @@ def test_the_module_needs_no_store_and_no_click():
     source = Path(config.__file__).read_text(encoding="utf-8")
     assert "millpond.store" not in source
     assert "click" not in source
+
+
+def test_a_retention_beyond_all_bounds_is_refused(run):
+    said = run(
+        "prune", "--store", "sqlite:///jobs.db", "--retention-dead", "9999999999999999d", code=2
+    ).stderr
+    assert "--retention-dead must be at most 100 years" in said
+
+
+def test_a_folder_that_was_deleted_has_no_settings(tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert load(environment={})["store"] is None

@@ -164,3 +164,23 @@ def test_migrate_may_run_again(run, ask):
     assert "created the tables" in run("migrate", "--store", URL).stdout
     assert "up to date" in run("migrate", "--store", URL).stdout
     assert ask("migrate", "--store", URL) == {"store": URL, "done": []}
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("100/s", "100/s"),
+        ("1.5/s", "1.5/s"),
+        ("0.5/s", "30/m"),
+        ("30/m", "30/m"),
+        ("100/h", "100/h"),
+        ("1000/h", "1000/h"),
+        ("5/d", "5/d"),
+        ("0.001/d", "0.001/d"),
+    ],
+)
+def test_a_rate_is_shown_as_people_say_it(run, store, said, shown):
+    assert (
+        run("queues", "rate", "mail", said, "--store", URL).stdout == f"queue mail: open, at most {shown}\n"
+    )
+    assert f" {shown} " in run("queues", "--store", URL).stdout

@@ -44,12 +44,13 @@ def test_a_second_job_with_the_same_key_is_not_made(run, ask, app_name):
         (["resiz", "1"], "no task is called 'resiz', did you mean 'resize'?"),
         (["resize", "a.png"], "argument 1 is not JSON"),
         (["resize", "--kwargs", "{"], "--kwargs is not JSON"),
+        (["resize", '"a"', "-1"], "put -- before numbers below zero"),
         (["resize", "--kwargs", "[1]"], "--kwargs must be a JSON object"),
         (["resize", "1"], "path"),
         (["resize"], "path"),
         (["resize", '"a"', "NaN"], "width"),
-        (["resize", "[" * 100_000], "argument 1 is not JSON"),
-        (["resize", '"a"', "1" * 5000], "argument 2 is not JSON"),
+        (["resize", "[" * 100_000], "argument 1 is nested too deep"),
+        (["resize", '"a"', "1" * 5000], "argument 2 has an int beyond 64 bits"),
         (["resize", '"a"', "--queue", "No Such"], "queue must be"),
         (["resize", '"a"', "--priority", "urgent"], "priority must be"),
         (["resize", '"a"', "--priority", "10"], "priority must be"),
@@ -101,7 +102,7 @@ def test_an_unknown_outcome_says_how_to_repeat(run, app_name, monkeypatch):
         raise OutcomeUnknown("the connection broke")
 
     monkeypatch.setattr(SQLiteStore, "enqueue", lose)
-    stderr = run("--app", app_name, "enqueue", "resize", '"a"', code=3).stderr
+    stderr = run("--app", app_name, "enqueue", "resize", '"a"', code=75).stderr
     assert re.search("the connection broke; with --id [0-9a-f-]{36} it can be repeated", stderr)
 
 
@@ -240,18 +241,18 @@ def test_a_command_needs_a_store(run):
     assert "no store is named: give --store" in run("jobs", code=2).stderr
 
 
-def test_a_store_that_cannot_be_reached_is_code_3(run):
-    stderr = run("jobs", "--store", "sqlite:////no/such/folder/jobs.db", code=3).stderr
+def test_a_store_that_cannot_be_reached_is_code_69(run):
+    stderr = run("jobs", "--store", "sqlite:////no/such/folder/jobs.db", code=69).stderr
     assert "does the folder exist?" in stderr
 
 
-@pytest.mark.parametrize("error", [StoreBusy, StoreUnavailable])
-def test_a_store_that_is_away_is_code_3(run, monkeypatch, error):
+@pytest.mark.parametrize(("error", "code"), [(StoreBusy, 75), (StoreUnavailable, 69)])
+def test_whether_a_store_is_busy_or_away_is_told_by_the_code(run, monkeypatch, error, code):
     def refuse(*_: object) -> None:
         raise error("sqlite:///jobs.db is away")
 
     monkeypatch.setattr(SQLiteStore, "search", refuse)
-    assert "is away" in run("jobs", "--store", URL, code=3).stderr
+    assert "is away" in run("jobs", "--store", URL, code=code).stderr
 
 
 def test_an_outdated_schema_says_what_to_run(run, store):
@@ -288,3 +289,10 @@ def test_an_interrupt_is_code_130(run, monkeypatch):
 
     monkeypatch.setattr(SQLiteStore, "search", interrupt)
     assert run("jobs", "--store", URL, code=130).stderr == "\nmillpond: stopped\n"
+
+
+@pytest.mark.parametrize(
+    "args", [["jobs"], ["jobs", "cancel", "--yes"], ["dead"], ["dead", "discard", "--yes"]]
+)
+def test_a_task_that_no_store_could_hold_is_wrong_usage(run, args):
+    assert "--task must be text" in run(*args, "--task", "\udcff", "--store", URL, code=2).stderr

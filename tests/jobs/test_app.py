@@ -244,7 +244,7 @@ def test_a_handle_is_found_by_its_id(app, resize):
 
 def test_pools_are_described_by_queue(app):
     app.pool("mail", workers=(1, 2))
-    assert app.pools == {"mail": {"workers": (1, 2)}}
+    assert app.pools["mail"][:4] == ("mail", ("mail",), 1, 2)
     with pytest.raises(OptionError):
         app.pool("No")
 

@@ -144,7 +144,7 @@ REFUSED = [
     (int | None, "a", ["expected `int | null`, got `str`"]),
     (list[int], [1, "a"], ["x[1]", "expected `int`, got `str`", "list[int]"]),
     (list[int], 5, ["expected `array`, got `int`"]),
-    (dict[str, int], {"a": "b"}, ["x[...]", "got `str`"]),
+    (dict[str, int], {"a": "b"}, ["x.a: expected", "got `str`"]),
     (tuple[int, str], (1,), ["length 2"]),
     (User, {"id": 1}, ["missing required field `name`", "User"]),
     (User, {"id": "1", "name": "a"}, ["x.id", "got `str`"]),
@@ -238,7 +238,7 @@ MISCALLED = [
     (only_keywords, (1,), {}, "too many positional arguments"),
     (nothing, (1,), {}, "too many positional arguments"),
     (many, (1, "a"), {}, "rest[0]: expected `int`, got `str`"),
-    (many, (1,), {"x": 5}, "more[...]: expected `str`, got `int`"),
+    (many, (1,), {"x": 5}, "more.x: expected `str`, got `int`"),
 ]
 
 

@@ -4,16 +4,19 @@ import subprocess
 import sys
 from datetime import timedelta
 
+import apsw
 import pytest
 
 from millpond import (
     App,
     ArgumentsRefused,
     JobState,
+    OptionError,
     Retry,
     RetryAfter,
     Snooze,
     UnknownTask,
+    chain,
     current_job,
     testing,
 )
@@ -215,6 +218,43 @@ def test_jobs_that_never_end_are_noticed(app, jobs, monkeypatch):
         jobs.run_due()
 
 
+def test_a_job_that_snoozes_for_ever_is_noticed(app, jobs, monkeypatch):
+    monkeypatch.setattr(testing, "MOST_TURNS", 5)
+
+    @app.task
+    def never() -> None:
+        raise Snooze("1s")
+
+    handle = never.enqueue()
+    with pytest.raises(RuntimeError, match="snooze for ever"):
+        jobs.run_until_idle()
+    assert len(handle.job().attempts) == 5
+
+
+def test_jobs_are_taken_queue_by_queue_in_the_order_of_names(app, jobs):
+    order = []
+
+    @app.task(queue="m")
+    def first() -> None:
+        order.append("m")
+        if len(order) == 1:
+            second.using(queue="a").enqueue("a")
+            second.using(queue="z").enqueue("z")
+
+    @app.task
+    def second(name: str) -> None:
+        order.append(name)
+
+    first.enqueue_many([(), ()])
+    assert jobs.run_due() == 4
+    assert order == ["m", "a", "m", "z"]
+
+
+def test_time_moves_a_century_at_most(jobs):
+    with pytest.raises(OptionError, match="at most 100 years"):
+        jobs.advance("40000d")
+
+
 def test_a_job_of_an_unknown_task_fails_and_stops_nothing(app, jobs, echo):
     stranger = echo.enqueue("a")
     del app.tasks["echo"]
@@ -263,6 +303,14 @@ def test_the_plugin_gives_a_fixture(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=50, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 passed" in done.stdout
+
+
+async def test_code_that_enqueues_in_its_transaction_can_be_tested(jobs, echo, tmp_path):
+    with apsw.Connection(str(tmp_path / "shop.db")) as connection:
+        echo.using(transaction=connection).enqueue("a")
+        await echo.using(transaction=connection).aenqueue("b")
+        chain(echo.using(transaction=connection).bind("c")).enqueue()
+        assert jobs.run_due() == 3
 
 
 LIGHT = """

@@ -9,6 +9,7 @@ import importlib.util
 import os
 import shutil
 import signal
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -60,13 +61,14 @@ def _from_wheel() -> list[Path]:
 
 
 class Postgres:
-    """A cluster of its own. `fast` trades what survives a crash of the machine for speed."""
+    """A cluster of its own. `fast` trades what survives a crash of the machine for speed; `settings` change
+    what is set here."""
 
-    def __init__(self, *, fast: bool = False) -> None:
+    def __init__(self, *, fast: bool = False, settings: Mapping[str, str] | None = None) -> None:
         self.server = Server("postgres", unprivileged(), ending=signal.SIGQUIT)
         self.url = f"postgresql://postgres@127.0.0.1:{self.server.port}/postgres"
         self._data = str(self.server.folder / "data")
-        self._settings = SETTINGS | (UNSAFE if fast else {})
+        self._settings = SETTINGS | (UNSAFE if fast else {}) | dict(settings or {})
         folder = programs()
         self._program = str(folder / "postgres")
         self.server.run(

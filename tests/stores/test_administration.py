@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from millpond.job import Cancelled, Failure, JobOptions, JobState, Raised, Released, Returned
 from millpond.store.protocol import Claim, Filter, Retention
 from tests.stores.acting import (
@@ -213,3 +215,15 @@ def test_discarding_deletes_ended_jobs_by_choice(store, node):
     assert store.prune(Retention(), Filter()) == 1
     assert store.get([completed, dead, cancelled]) == [None, None, None]
     assert state(store, waiting) == "queued"
+
+
+def test_any_number_of_damaged_jobs_hides_nobody_from_a_replay(store, node):
+    old = dead_job(store, node)
+    put_many(store, 1000, fresh=True)
+    jobs = node.claim(1000)
+    verdicts = [node.verdict(job, FINAL) for job in jobs]
+    ends = [replace(said, transition=replace(said.transition, reason="damaged")) for said in verdicts]
+    node.exchange(settlements=ends)
+    new = dead_job(store, node)
+    assert store.replay(Filter()) == 2
+    assert [job.id for job in node.claim()] == [old, new]

@@ -11,7 +11,7 @@ import pytest
 from millpond.job import JobOptions, JobState, Slot
 from millpond.store.protocol import Filter
 from tests.servers.redis import client_for
-from tests.stores.acting import Node, happened, new_job, put, put_many, tally, travel
+from tests.stores.acting import Node, happened, new_job, put, put_many, tally, the, travel
 from tests.stores.places import address_and_name, place
 
 GARBAGE = ["", "{", "[[1]]", '{"max_attempts": "many"}', "\N{SNOWMAN}", "null"]
@@ -168,3 +168,36 @@ def test_broken_jobs_can_be_cancelled_pruned_and_discarded(broken):
     assert store.prune(Retention(), Filter(states=(JobState.DEAD,))) == 1
     assert store.prune(Retention(cancelled=0.0)) == 1
     assert tally(store) == {}
+
+
+def test_bytes_that_are_no_text_stop_nobody(sqlite_path, open_at):
+    store = open_at(f"sqlite:///{sqlite_path}")
+    node = Node(store)
+    for column in ("options", "slots", "depends_on"):
+        bad, good = put_many(store, 2)
+        statement = f"UPDATE millpond_jobs SET {column} = CAST(x'ff7b' AS TEXT) WHERE id = ?"
+        with apsw.Connection(str(sqlite_path)) as connection:
+            connection.execute(statement, (bad,))
+        assert [job.id for job in node.claim()] == [good]
+        assert the(store, bad).reason == "damaged"
+
+
+def test_bytes_that_are_no_text_can_be_read(sqlite_path, open_at):
+    store = open_at(f"sqlite:///{sqlite_path}")
+    bad, good = put_many(store, 2)
+    with apsw.Connection(str(sqlite_path)) as connection:
+        connection.execute("UPDATE millpond_jobs SET task = CAST(x'ff' AS TEXT) WHERE id = ?", (bad,))
+    tasks = {job.id: job.task for job in store.search(Filter()).jobs}
+    assert tasks == {bad: "\N{REPLACEMENT CHARACTER}", good: "work"}
+    assert [job.id for job in Node(store).claim()] == [bad, good]
+
+
+def test_a_rescue_ends_where_a_record_cannot_be_settled(redis_url, open_at):
+    store, write = open_at(redis_url), in_redis(redis_url)
+    put_many(store, 3)
+    jobs = Node(store, "gone").claim()
+    write(jobs[1].id, "where", "default")  # readable, but of no task
+    Node(store)
+    assert store.rescue("n1", gone=["gone"]).jobs == 3
+    assert tally(store) == {"queued": 2, "dead": 1}
+    assert store.rescue("n1", gone=["gone"]).nodes == ()

@@ -7,7 +7,7 @@ import pytest
 from millpond.errors import UnknownJob
 from millpond.job import Cancelled, Failure, Raised, Released
 from millpond.store.protocol import Filter, Retention
-from tests.stores.acting import dead_job, happened, new_job, put, state, states, tally, the, travel
+from tests.stores.acting import dead_job, happened, new_job, put, put_many, state, states, tally, the, travel
 
 FINAL = Raised(Failure("E", "no"), final=True)
 
@@ -237,3 +237,17 @@ def test_a_new_job_under_the_id_of_a_discarded_one_has_no_old_parents(store, nod
     assert state(store, child) == "blocked"
     node.settle(node.claim_one("second"))
     assert state(store, child) == "queued"
+
+
+def test_a_batch_may_end_more_parents_than_a_script_has_stack(store, node):
+    parents = put_many(store, 8500)
+    put(store, *(new_job(queue="behind", depends_on=(parent,)) for parent in parents))
+    node.settle(*node.claim(8500))
+    assert tally(store, "behind") == {"queued": 8500}
+
+
+def test_a_large_batch_may_be_born_doomed(store, node):
+    dead = dead_job(store, node)
+    children = [new_job(queue="behind", depends_on=(dead,)) for _ in range(8500)]
+    put(store, *children, *(new_job(queue="behind", depends_on=(child.id,)) for child in children))
+    assert tally(store, "behind") == {"cancelled": 17_000}

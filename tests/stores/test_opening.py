@@ -9,6 +9,7 @@ import pytest
 from millpond.errors import OptionError, StoreRefused
 from millpond.store.file_systems import NETWORK, _kind, refuse_network
 from millpond.store.opening import open_store
+from tests.stores.acting import new_job, opened, put, the
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,23 @@ def test_what_is_no_store_is_refused_with_examples(url):
 def test_a_relative_and_an_absolute_file():
     assert open_store("sqlite:///jobs.db").url == "sqlite:///jobs.db"
     assert open_store("sqlite:////var/jobs.db").url == "sqlite:////var/jobs.db"
+
+
+def test_a_relative_file_stays_the_same_wherever_the_process_goes(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    store = opened("sqlite:///jobs.db")
+    (job,) = put(store, new_job())
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    store.close()  # as a fork does
+    assert the(store, job).id == job
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    store.close()
+
+
+def test_no_url_shows_a_password():
+    for url in ("redis://u:pw@host/0", "redis://host/0?password=pw", "postgresql://u:pw@host/db"):
+        assert "pw" not in open_store(url).url
 
 
 def test_a_schema_must_be_a_plain_name():

@@ -143,3 +143,11 @@ def test_nothing_of_this_is_a_job(store, node):
     (job,) = put_many(store, 1)
     assert [found.id for found in node.claim()] == [job]
     assert the(store, job).state == "running"
+
+
+def test_a_log_that_keeps_nothing_keeps_its_number(store):
+    assert [entry.number for entry in store.log("l", [b"a", b"b"], keep=0)] == [2]
+    assert [entry.number for entry in store.log("l", [b"c"], keep=-3)] == [3]
+    assert store.log("l", limit=0) == []
+    assert store.log("l", limit=-1) == []
+    assert [entry.number for entry in store.log("l", after=-5)] == [3]

@@ -15,6 +15,7 @@ import psycopg
 import pytest
 
 from millpond.errors import StoreBusy, StoreRefused, StoreUnavailable, UnknownJob
+from millpond.job import Released
 from millpond.store.protocol import Filter
 from millpond.store.sqlite import SQLiteStore
 from tests.stores.acting import Node, new_job, opened, put, put_many, state, tally
@@ -147,6 +148,27 @@ def test_several_processes_run_every_job_once(url, open_at):
     assert tally(store) == {"completed": 400}
 
 
+def test_a_job_that_comes_and_goes_does_not_slip_through_a_cancel(url, open_at):
+    store, other = open_at(url), open_at(url)
+    node = Node(other)
+
+    over = threading.Event()
+
+    def come_and_go(job):
+        while state(other, job) != "cancelled" and not over.is_set():
+            node.exchange(settlements=[node.verdict(mine, Released()) for mine in node.claim(1)])
+
+    with ThreadPoolExecutor(1) as thread:
+        for chosen in [True, False] * 10:
+            (job,) = put(store, new_job())
+            going = thread.submit(come_and_go, job)
+            number = store.cancel(Filter(ids=(job,)) if chosen else Filter(queue="default"))
+            if number != 1:
+                over.set()
+            going.result(30)
+            assert number == 1
+
+
 # --- forks ------------------------------------------------------------------------------------------
 def test_a_forked_child_uses_the_same_store(url, open_at):
     store = open_at(url)
@@ -195,6 +217,28 @@ def test_a_fork_while_other_threads_write(url, open_at):
         for thread in threads:
             thread.join()
     assert answers == ["True"] * 5
+
+
+def test_several_threads_may_fork_at_once(url, open_at):
+    store = open_at(url)
+    over = threading.Event()
+
+    def write():
+        while not over.is_set():
+            store.enqueue([new_job()])
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        with ThreadPoolExecutor(3) as threads:
+            calls = [
+                threads.submit(in_child, lambda: store.enqueue([new_job()])[0].created) for _ in range(15)
+            ]
+            answers = [call.result(50) for call in calls]
+    finally:
+        over.set()
+        writer.join(10)
+    assert answers == ["True"] * 15
 
 
 def test_memory_does_not_pretend_to_reach_a_forked_child():

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from millpond.store.opening import open_store
-from tests.stores.acting import new_job, opened, put
+from tests.stores.acting import Node, new_job, opened, put
 from tests.stores.places import address_and_name
 
 PUT = """
@@ -91,6 +91,25 @@ def test_one_of_many_queues_is_enough(url, open_at, listen):
     listener = listen(open_at(url), ("a", "b", "c"))
     other = open_at(url)
     listener.until_heard(lambda: put(other, new_job(queue="b")))
+
+
+def test_nodes_that_find_nothing_do_not_keep_each_other_awake(url, open_at):
+    store, other = open_at(url), open_at(url)
+    node = Node(other, "other")
+    store.wait(["default"], 0.01)  # connects
+    over = threading.Event()
+
+    def look_for_work():
+        while not over.is_set():
+            node.claim()
+
+    looking = threading.Thread(target=look_for_work)
+    looking.start()
+    try:
+        assert store.wait(["default"], 0.3) is False
+    finally:
+        over.set()
+        looking.join()
 
 
 def test_several_threads_may_wait_at_once(store, listen):

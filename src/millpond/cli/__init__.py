@@ -15,10 +15,12 @@ import click
 
 # name: what --help says. The command is `command` in the module of the same name.
 COMMANDS = {
+    "run": "Run jobs: a node with a pool for every queue.",
     "enqueue": "Store a job.",
     "jobs": "List, show, explain and cancel jobs.",
     "queues": "List queues; pause, resume, limit them.",
     "dead": "List, replay and discard dead jobs.",
+    "nodes": "List nodes with their leases.",
     "migrate": "Create or update the store's schema.",
     "check": "Check the app and its store.",
     "config": "Show every setting and where it came from.",
@@ -27,10 +29,13 @@ COMMANDS = {
 
 EXIT_CODES = """\b
 Exit codes:
-  0  it worked
-  1  it failed
-  2  wrong usage: an option, argument or setting
-  3  the store is busy or cannot be reached; try again
+   0  it worked; for `run`: it was told to stop, and drained
+   1  it failed
+   2  wrong usage: an option or an argument
+   3  a wrong setting in a file or a variable
+  69  the store cannot be reached
+  75  the store is busy, or the outcome is unknown; try again
+ 130  stopped by Ctrl-C; 128 + signal when one cut `run` short
 """
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from millpond.cli.failures import FAILED, Refusal, one_line
-from millpond.cli.output import facts, table, words
+from millpond.cli.output import facts, number_of, table, words
 from millpond.cli.session import NO_APP, Session, shared
 from millpond.errors import MillpondError, SchemaOutdated
 from millpond.job import MICROSECONDS
@@ -55,27 +55,27 @@ def _app(session: Session) -> tuple[App | None, list[Finding]]:
         app = session.app
     except (Refusal, click.UsageError) as error:
         return None, [("app", False, one_line(error.format_message()))]
-    found: list[Finding] = [("app", True, f"{session.config['app']} has {len(app.tasks)} tasks")]
+    found: list[Finding] = [("app", True, f"{session.config['app']} has {number_of(len(app.tasks), 'task')}")]
     if not app.tasks:
         found[0] = ("app", False, f"{session.config['app']} has no tasks: decorate a function with @app.task")
     return app, [*found, *_pools(app)]
 
 
 def _pools(app: App) -> Iterator[Finding]:
-    for queue, options in app.pools.items():
-        tasks = [task for task in app.tasks.values() if task.queue == queue]
+    for name, settings in app.pools.items():
+        tasks = [task for task in app.tasks.values() if task.queue in settings.queues]
         if not tasks:
             yield (
                 "pool",
                 False,
-                f"pool {queue!r} serves no task: give one queue={queue!r}, or remove the pool",
+                f"pool {name!r} serves no task: give one queue={settings.queues[0]!r}, or remove the pool",
             )
-        if options.get("kind") != "async":
+        if settings.kind != "async":
             continue
         for task in tasks:
             if not task.is_async:
                 cure = "make it `async def`, or give it another queue"
-                yield "pool", False, f"task {task.name} is not async, but pool {queue!r} is: {cure}"
+                yield "pool", False, f"task {task.name} is not async, but pool {name!r} is: {cure}"
 
 
 def _described(app: App | None) -> dict[str, Any]:
@@ -85,15 +85,22 @@ def _described(app: App | None) -> dict[str, Any]:
         {"name": task.name, "queue": task.queue, "priority": task.priority, "async": task.is_async}
         for task in sorted(app.tasks.values(), key=lambda task: task.name)
     ]
-    queues = sorted({task.queue for task in app.tasks.values()} | set(app.pools))
+    served = {queue for settings in app.pools.values() for queue in settings.queues}
+    queues = sorted({task.queue for task in app.tasks.values()} | served)
     pools = {
-        queue: {name: _plain(value) for name, value in options.items()}
-        for queue, options in app.pools.items()
+        name: {
+            key: _plain(value)
+            for key, value in settings._asdict().items()
+            if key != "name" and value is not None
+        }
+        for name, settings in app.pools.items()
     }
     return {"tasks": tasks, "queues": queues, "pools": pools}
 
 
 def _plain(value: object) -> object:
+    if isinstance(value, tuple):
+        return list(value)
     return value if isinstance(value, str | int | float | None) else str(value)
 
 

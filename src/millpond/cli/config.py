@@ -36,6 +36,8 @@ def command(session: Session) -> None:
 def _for_people(value: object) -> str:
     if isinstance(value, float):
         return span(value)
+    if isinstance(value, tuple):
+        value = ", ".join(value) or None
     return "(none)" if value is None else str(value)
 
 

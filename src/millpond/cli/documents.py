@@ -6,7 +6,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from millpond.cli.output import facts, instant, moment, span, table, words
+from millpond.cli.output import facts, instant, moment, rate, span, table, words
 from millpond.job import MICROSECONDS, Attempt, Job, JobState
 from millpond.store.protocol import Page, QueueCounts
 
@@ -135,7 +135,7 @@ def queue_rows(queues: tuple[QueueCounts, ...]) -> list[RenderableType]:
         (
             counts.queue,
             "paused" if counts.paused else "open",
-            "" if counts.rate is None else f"{counts.rate:g}/s",
+            "" if counts.rate is None else rate(counts.rate),
             *(counts.states.get(JobState(state), 0) for state in states),
             span(counts.oldest),
         )

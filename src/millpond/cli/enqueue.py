@@ -69,9 +69,13 @@ def _tell(session: Session, handle: JobHandle[Any], task: str) -> None:
 def _value(text: str, name: str) -> Any:
     try:
         return json.loads(text)
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise click.UsageError(f"{name} is nested too deep: flatten it, or store it elsewhere") from None
+    except json.JSONDecodeError as error:
         quoted = json.dumps(text[:60], ensure_ascii=False)
         raise click.UsageError(f"{name} is not JSON ({error}): text needs its quotes, '{quoted}'") from None
+    except ValueError:  # Python reads no int of more than 4,300 digits
+        raise click.UsageError(f"{name} has an int beyond 64 bits: pass it as text, in quotes") from None
 
 
 def _named(text: str | None) -> dict[str, Any]:

@@ -23,13 +23,20 @@ from millpond.errors import (
     UnknownTask,
 )
 
-FAILED, USAGE, UNAVAILABLE, INTERRUPTED = 1, 2, 3, 130
+# As shells and sysexits(3) have them: 69 is EX_UNAVAILABLE, 75 EX_TEMPFAIL, 130 is 128 + SIGINT.
+FAILED, USAGE, WRONG_SETTINGS, UNREACHABLE, TEMPORARY, INTERRUPTED = 1, 2, 3, 69, 75, 130
 
 
 class Refusal(click.ClickException):
     """The command cannot do what was asked; the message says why and what to do."""
 
     exit_code = FAILED
+
+
+class WrongSettings(click.ClickException):
+    """A file or a variable says something that cannot be."""
+
+    exit_code = WRONG_SETTINGS
 
 
 def report(error: BaseException, *, debug: bool) -> int:
@@ -58,12 +65,16 @@ def _code(error: BaseException) -> int:
         return error.exit_code
     if isinstance(error, OptionError | UnknownTask | ArgumentsRefused | PayloadRefused):
         return USAGE
-    if isinstance(error, StoreBusy | StoreUnavailable | OutcomeUnknown):
-        return UNAVAILABLE
+    if isinstance(error, StoreUnavailable):
+        return UNREACHABLE
+    if isinstance(error, StoreBusy | OutcomeUnknown):
+        return TEMPORARY
     return FAILED
 
 
 def _sentence(error: BaseException) -> str:
+    if isinstance(error, click.NoSuchOption) and error.option_name[1:2].isdigit():
+        return f"{error.option_name} is taken for an option: put -- before numbers below zero"
     if isinstance(error, click.UsageError):
         path = error.ctx.command_path if error.ctx else "millpond"
         return f"{error.format_message()}{_end(error.format_message())} See `{path} --help`."

@@ -71,9 +71,19 @@ def span(seconds: float | None) -> str:
     return f"{seconds:.1f} s"
 
 
+def rate(per_second: float) -> str:
+    """A rate as people say it: in the first unit that makes it at least one, with two decimals at most."""
+    said = [(per_second * size, unit) for size, unit in ((1, "s"), (60, "m"), (3600, "h"), (86_400, "d"))]
+    for number, unit in said:
+        if round(number, 6) >= 1 and abs(number - round(number, 2)) < 1e-6 * number:
+            return f"{round(number, 2):.12g}/{unit}"
+    return f"{said[-1][0]:.6g}/d"
+
+
 def print_document(document: Any) -> None:
     """One JSON document on stdout."""
-    click.echo(json.dumps(document, indent=2, ensure_ascii=True, allow_nan=False))
+    text = json.dumps(document, indent=2, ensure_ascii=True, allow_nan=False)
+    click.echo(text.replace("\x7f", "\\u007f"))
 
 
 def print_for_people(*parts: RenderableType) -> None:
@@ -86,7 +96,19 @@ def print_for_people(*parts: RenderableType) -> None:
     needed = [getattr(part, "min_width", None) or 0 for part in parts]
     console.width = max(console.width, *needed) if console.is_terminal else 1000
     for part in parts:
-        console.print(part)
+        _fit(part, console.width)
+    with console.capture() as printed:
+        console.print(*parts, sep="\n")
+    lines = printed.get().split("\n")
+    click.echo("\n".join(lines if console.is_terminal else map(str.rstrip, lines)), nl=False)
+
+
+def _fit(part: RenderableType, width: int) -> None:
+    """Let the last column of a list give way; left to itself rich takes from all, some down to nothing."""
+    least = getattr(part, "min_width", None)
+    if least is not None:
+        last = part.columns[-1]  # type: ignore[union-attr]
+        last.max_width = last.min_width + max(0, width - least)
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, most: int | None = CELL) -> Table:
@@ -100,7 +122,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, most: int
         max(len(name), *(row[place].cell_len for row in cells)) if cells else len(name)
         for place, name in enumerate(columns)
     ]
-    widths[-1] = min(widths[-1], LEAST)
+    widths[-1] = min(widths[-1], max(LEAST, len(columns[-1])))
     for place, name in enumerate(columns):
         numbers = bool(rows) and all(isinstance(row[place], int | float) for row in rows)
         made.add_column(

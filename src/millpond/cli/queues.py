@@ -7,6 +7,7 @@ import re
 import click
 
 from millpond.cli.documents import queue_document, queue_rows
+from millpond.cli.output import rate as shown_rate
 from millpond.cli.output import words
 from millpond.cli.selection import ListByDefault
 from millpond.cli.session import Session, shared
@@ -77,6 +78,6 @@ def _configure(session: Session, name: str, *, paused: bool | None = None, rate:
         session.note(f"queue {name!r} is new: it has no jobs yet, check its spelling")
     store.configure(queue=name, paused=paused, rate=rate)
     (counts,) = [found for found in store.counts().queues if found.queue == name]
-    limited = "no limit" if counts.rate is None else f"at most {counts.rate:g} jobs a second"
+    limited = "no limit" if counts.rate is None else f"at most {shown_rate(counts.rate)}"
     state = "paused" if counts.paused else "open"
     session.answer(queue_document(counts), lambda: [words(f"queue {name}: {state}, {limited}")])

@@ -16,7 +16,7 @@ from millpond.cli.failures import Refusal
 from millpond.cli.output import number_of
 from millpond.errors import OptionError
 from millpond.job import Job, JobState
-from millpond.options import check_id, check_queue
+from millpond.options import check_id, check_queue, check_text
 from millpond.store.protocol import PAGE, Filter, Page, Store
 
 if TYPE_CHECKING:
@@ -72,7 +72,11 @@ def page(
     cursor: str | None,
 ) -> Page:
     """A page of jobs, its options checked."""
-    chosen = Filter(states=states, queue=None if queue is None else check_queue(queue), task=task)
+    chosen = Filter(
+        states=states,
+        queue=None if queue is None else check_queue(queue),
+        task=None if task is None else check_text(task, "--task", 200),
+    )
     return store.search(chosen, limit, None if cursor is None else _cursor(cursor))
 
 
@@ -122,7 +126,7 @@ class Choice:
         self.filter = Filter(
             states=states,
             queue=None if queue is None else check_queue(queue),
-            task=task,
+            task=None if task is None else check_text(task, "--task", 200),
             ids=tuple(dict.fromkeys(check_id(job_id) for job_id in ids)),
         )
 

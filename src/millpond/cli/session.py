@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from millpond.cli.failures import Refusal
+from millpond.cli.failures import Refusal, WrongSettings
 from millpond.config import Config, hide_password, load
+from millpond.errors import OptionError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -42,6 +43,10 @@ class Session:
     @cached_property
     def config(self) -> Config:
         """Every setting."""
+        try:
+            load()  # what is wrong without the flags is wrong in a file or a variable
+        except OptionError as error:
+            raise WrongSettings(str(error)) from error
         return load(self.flags)
 
     @cached_property

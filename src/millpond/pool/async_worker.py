@@ -17,6 +17,8 @@ from millpond.pool import page as layout
 from millpond.pool import wire
 from millpond.pool.worker import Call, Worker
 
+TICK = 0.5
+
 
 def serve(worker: Worker) -> None:
     """Run tasks concurrently until told to leave."""
@@ -32,6 +34,7 @@ class _Loop:
         self.free = list(range(worker.setup.concurrency - 1, -1, -1))
         self.tasks: dict[int, asyncio.Future[None]] = {}
         self.flushing = False
+        self.ticking = False
         self.broken: asyncio.Future[None] | None = None
         self.retiring: str | None = None
 
@@ -81,6 +84,15 @@ class _Loop:
             self.words[index + 1] = start
             self.words[index] = call[0]
             self.tasks[call[0]] = asyncio.ensure_future(self._run(call, slot, start))
+        if self.tasks and not self.ticking:
+            self._tick()
+
+    def _tick(self) -> None:
+        """Show that the loop comes round, as long as there is something it could be blocked by."""
+        self.words[layout.LOOP_AT] = time.monotonic_ns()
+        self.ticking = bool(self.tasks)
+        if self.ticking:
+            asyncio.get_running_loop().call_later(TICK, self._tick)
 
     async def _run(self, call: Call, slot: int, start: int) -> None:
         try:

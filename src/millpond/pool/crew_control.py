@@ -110,7 +110,8 @@ class CrewControl(Driving):
             if future in self.returned:
                 self.returned.remove(future)
                 self.tally.killed += 1
-                self.settle_soon(future, TaskKilled(f"{future.name} was killed before it began"))
+                text = f"{future.name} was killed before it began"
+                self.settle_soon(future, TaskKilled(text, began=False))
                 answer.append(True)
             else:
                 answer.append(self.upkeep.kill_task(future))
@@ -126,6 +127,36 @@ class CrewControl(Driving):
             if self.finished.is_set():
                 return False
         return answer[0]
+
+    def withdraw(self) -> None:
+        """Take back every task that has not begun; each is abandoned."""
+
+        def command() -> None:
+            dispatcher.cancel_waiting(self, stop=True)
+            for link in self.links.values():
+                for task in link.recall():
+                    task.abandon(self.later)
+
+        if self.dispatcher is not None:
+            self.call_soon(command)
+
+    def begun(self) -> list[tuple[Task, float]]:
+        """Every task that runs, with the instant it began, on the monotonic clock."""
+        with self.exclusive():
+            return [
+                (link.inflight[number], start)
+                for link in self.links.values()
+                if link.inflight and not link.closed
+                for number, start in link.running().items()
+            ]
+
+    def move_fence(self, until: int) -> None:
+        """Fenced tasks may run until then (ns since boot); the template sees to it."""
+        with self.exclusive():
+            self.fence = until
+            for link in self.links.values():
+                if not link.closed and link.page.words[layout.FENCE]:
+                    link.page.words[layout.FENCE] = until
 
     def resize(self, least: int, most: int) -> None:
         """New bounds; the dispatcher grows or shrinks towards them."""

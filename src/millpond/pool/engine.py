@@ -18,13 +18,14 @@ import struct
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures._base import CANCELLED, PENDING, RUNNING, Future
 from contextlib import contextmanager
 from typing import Any
 
 from millpond.errors import PoolClosed
 from millpond.events import Event, Events
+from millpond.pool import page as layout
 from millpond.pool import wire
 from millpond.pool.admission import expired_error, leave_queue, wait_for_room
 from millpond.pool.at_exit import exiting
@@ -40,7 +41,7 @@ from millpond.pool.task import Task
 from millpond.rules.crew import task_budget
 from millpond.rules.dispatch import fits, hungry, quota
 from millpond.rules.limits import queue_limit
-from millpond.rules.restart import Starts
+from millpond.rules.restart import Respawns, Starts
 
 logger = logging.getLogger("millpond")
 # What damaged bytes lead to; not every Exception, which a signal handler of the user's may raise here
@@ -79,6 +80,8 @@ class Engine(Settling):
         self.events = Events()
         self.tally = Tally()
         self.starts = Starts()
+        self.respawns: Respawns | None = None  # a limit to how fast the dead are replaced, if there is one
+        self.fence: int | None = None  # ns since boot: tasks that must end with the lease have until then
         self.degraded = False
         self.closing = False
         self.ended = False  # the dispatcher looks at nothing any more
@@ -93,6 +96,7 @@ class Engine(Settling):
         self.fed_at = 0.0  # when a worker was last given something
         self.bell = -1
         self.room = None if options.max_queue is None else threading.Semaphore(options.max_queue)
+        self.noted: Callable[[bytes], object] | None = None  # gets what tasks tell while they run
         self.commands: deque[Callable[[], object]] = deque()  # for the dispatcher, under the lock
         self.dispatcher: threading.Thread | None = None
         self.upkeep: Any = None
@@ -129,6 +133,18 @@ class Engine(Settling):
         if self.ended:
             self._withdraw(task)
         return task
+
+    def accept(self, tasks: Sequence[Task]) -> None:
+        """Take in tasks that were packed by their owner, many at once; they settle as their class says."""
+        if self.closing:
+            raise self._refusal()
+        if self.dispatcher is None:
+            self.start()
+        self.inbox.extend(tasks)
+        self.pump()
+        if self.ended:
+            for task in tasks:
+                self._withdraw(task)
 
     def _pack_plainly(self, task: Task, args: Any) -> bool:
         """The short way for short tasks: exact ints, floats, strings, bools and Nones are marshalled."""
@@ -258,9 +274,7 @@ class Engine(Settling):
         if self.begin(task, now):
             self.idle.pop()
             task.estimate = task.function.estimate or 0.0
-            self.sending = link
-            link.send_tasks([task])
-            self.sending = None
+            self._send(link, [task])
             link.fed_at = self.fed_at = now
             self.wake_by(now + LOOK)
             self.arm(link)
@@ -341,9 +355,7 @@ class Engine(Settling):
         batch = self._batch(link, limit, now)
         if not batch:
             return False
-        self.sending = link
-        link.send_tasks(batch)
-        self.sending = None
+        self._send(link, batch)
         self.moving = []
         if budget is not None and link.sent >= budget:
             link.draining = "tasks"
@@ -353,6 +365,13 @@ class Engine(Settling):
         self.wake_by(now + (TICK if len(link.inflight) > 1 else LOOK))
         self.arm(link)
         return True
+
+    def _send(self, link: Link, batch: list[Task]) -> None:
+        self.sending = link
+        if self.fence is not None and any(task.fenced for task in batch):
+            link.page.words[layout.FENCE] = self.fence
+        link.send_tasks(batch)
+        self.sending = None
 
     def _batch(self, link: Link, limit: int, now: float) -> list[Task]:
         batch: list[Task] = []
@@ -498,6 +517,7 @@ class Engine(Settling):
         elif link not in self.idle:
             link.idle_since = now
             link.check_at = None
+            link.page.words[layout.FENCE] = 0
             self.idle.append(link)
             if len(self.idle) > 1 or self.least < self.most:
                 self.attention = self.attention or self._may_share()

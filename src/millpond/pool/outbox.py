@@ -15,6 +15,7 @@ import pickle
 import select
 import socket
 import struct
+import threading
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +23,7 @@ from typing import Any
 from millpond.pool import page as layout
 from millpond.pool import wire
 from millpond.pool.page import Page, Regions, bucket
-from millpond.pool.payload import PLAIN, Aside, Packed, pack
+from millpond.pool.payload import PLAIN, PLAIN_SIZED, Aside, Packed, pack
 from millpond.pool.remote import Remote, Unreadable, describe, pack_plain
 
 SMALL = 16 * 1024  # answers up to this size go through the ring
@@ -45,6 +46,7 @@ class Outbox:
         self._freed = 0
         self._written = 0
         self._room = layout.RING_BYTES  # up to here the parent is known to have made room
+        self._sending = threading.Lock()  # a task's own threads may report progress
         self._unsaid = 0  # ns: when the oldest answer not yet rung for was written; 0 if none
         self.last_run = 0
 
@@ -52,7 +54,7 @@ class Outbox:
         """Put the answer of a finished task, or of so many items of a map, where the parent finds it."""
         kind = type(value)
         self.last_run = run
-        if good and kind in PLAIN and (kind is not str or len(value) < SMALL // 4):
+        if good and (len(value) < SMALL // 4 if kind in PLAIN_SIZED else kind in PLAIN):
             self._put(number, run, wire.PLAIN_VALUE, marshal.dumps(value), now)
             return
         packed, verdict = self._pack(value, good, items)
@@ -177,17 +179,18 @@ class Outbox:
         it must ring as soon as the frame has begun, and again when it is complete."""
         length = sum(map(len, body))
         header = wire.FRAME.pack(kind, length, sum(part.nbytes for part in tail))
-        if not tail and length < SMALL:
-            self._send_all(b"".join((header, *body)))
-            body = ()
-        else:
-            self._send_all(header)
-        self._words[layout.FRAMES] += 1
-        os.eventfd_write(self._bell, 1)
-        if body:
-            for part in (*body, *tail):
-                self._send_all(part)
+        with self._sending:
+            if not tail and length < SMALL:
+                self._send_all(b"".join((header, *body)))
+                body = ()
+            else:
+                self._send_all(header)
+            self._words[layout.FRAMES] += 1
             os.eventfd_write(self._bell, 1)
+            if body:
+                for part in (*body, *tail):
+                    self._send_all(part)
+                os.eventfd_write(self._bell, 1)
 
     def _send_all(self, data: Any) -> None:
         """Blocking send on a socket that a task may have made non-blocking."""

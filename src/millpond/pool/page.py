@@ -17,6 +17,10 @@ import os
 TASKS_DONE, RSS, WRITTEN, ARENA_DONE, SUM_WAIT, SUM_RUN, ERRORS, ITEM = range(8)  # written by the worker
 CONSUMED, ARENA_FREED = 8, 9  # written by the parent
 FRAMES = 10  # written by the worker: frames whose beginning is on the socket
+UNWANTED = 11  # written by the parent: the task whose end somebody asked for
+FENCE = 12  # written by the parent: when what runs here must have stopped (ns since boot), 0 for never
+FENCED = 13  # written by the template: it has stopped the worker at its fence
+LOOP_AT = 14  # written by an async worker: when its event loop last came round (ns)
 SLOTS = 16  # from here on: (task number, start in ns) for each task that may run at once
 MAX_SLOTS = 1024
 HISTOGRAM = 256  # buckets of one histogram: four to each power of two of nanoseconds
@@ -86,6 +90,10 @@ class Page:
             start = words[index + 1]
             if number == words[index]:
                 return number, start
+
+    def ask_to_stop(self, number: int) -> None:
+        """Let the task of that number know, if it asks, that its end is wanted."""
+        self.words[UNWANTED] = number
 
     def stack(self) -> str:
         """The last stack dumped by the worker, if any."""

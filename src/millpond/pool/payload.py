@@ -18,6 +18,7 @@ ASIDE = 64 * 1024  # buffers from this size on travel outside the pickle
 # Exactly these types may be marshalled instead of pickled: several times cheaper, and nothing about
 # them can be lost. Never more: marshal turns a bytearray or an array into bytes without a word.
 PLAIN = frozenset({int, float, str, bool, type(None)})
+PLAIN_SIZED = frozenset({str, bytes})  # as a value, plain too as long as it is small
 PROTOCOL = 5
 PICKLE_TROUBLE = (pickle.PicklingError, AttributeError, TypeError)
 

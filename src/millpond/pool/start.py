@@ -54,11 +54,19 @@ class Broken(NamedTuple):
     cause: str
 
 
-Report = Started | Ended | Broken
+class LeftOpen(NamedTuple):
+    """Importing what was asked for has left connections or threads behind, which workers cannot share."""
+
+    what: str
+
+
+Report = Started | Ended | Broken | LeftOpen
 
 
 class Starter(Protocol):
     """What the engine needs to bring up workers."""
+
+    pid: int  # of the process that its workers die with
 
     def start(self, identity: int, ends: Ends, *, warm: bool) -> None:
         """Begin to start a worker; a report follows. `warm`: it will be sent functions by value."""
@@ -76,12 +84,13 @@ class Starter(Protocol):
 class TemplateStarter:
     """Workers forked from one clean process that is started once."""
 
-    def __init__(self, preload: tuple[str, ...]) -> None:
+    def __init__(self, preload: tuple[str, ...], *, fenced: bool = False) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         settings = {
             "path": list(map(str, sys.path)),
             "argv": list(map(str, sys.argv)),
             "preload": list(preload),
+            "fenced": fenced,
         }
         with theirs:
             flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
@@ -91,6 +100,7 @@ class TemplateStarter:
                 stdin=subprocess.DEVNULL,
                 process_group=0,  # Ctrl-C in a terminal must not reach it
             )
+        self.pid = self._process.pid
         self._control.send(marshal.dumps(settings))
         self._control.setblocking(False)
 
@@ -128,6 +138,8 @@ class TemplateStarter:
             elif what == template.EXITED:
                 code = os.waitstatus_to_exitcode(status) if pid else 1
                 found.append(Ended(identity, pid, code))
+            elif what == template.UP and len(data) > template.REPORT.size:
+                found.append(LeftOpen(data[template.REPORT.size :].decode("utf-8", "replace")))
             elif what == template.BROKEN:
                 text = data[template.REPORT.size :].decode("utf-8", "replace")
                 found.append(Broken(f"preload failed in the template process\n{text}"))
@@ -147,6 +159,7 @@ class ContextStarter:
     """Workers started by `multiprocessing`, with the standard library's rules."""
 
     def __init__(self, context: BaseContext, initializer: Initializer | None) -> None:
+        self.pid = os.getpid()
         self._context = context
         self._initializer = initializer  # through multiprocessing: it may hold locks, queues and the like
         self._processes: dict[int, Any] = {}

@@ -14,16 +14,16 @@ from typing import Any
 
 from millpond.errors import PoolDegraded
 from millpond.events import PoolBecameDegraded, WorkerFailedToStart
-from millpond.pool.engine import Engine
+from millpond.pool.engine import Engine, logger
 from millpond.pool.link import Link
 from millpond.pool.payload import pack
 from millpond.pool.remote import describe, text_of
 from millpond.pool.round import Round
-from millpond.pool.start import Broken, ContextStarter, Report, Started, Starter, TemplateStarter
+from millpond.pool.start import Broken, ContextStarter, LeftOpen, Report, Started, Starter, TemplateStarter
 from millpond.pool.task import Task
 from millpond.pool.worker import Setup
 from millpond.rules.crew import age_budget, memory_soft_limit
-from millpond.rules.restart import after_failure, is_degraded, may_start
+from millpond.rules.restart import after_failure, is_degraded, may_start, respawn_at
 
 
 class Starting(Round):
@@ -49,6 +49,9 @@ class Starting(Round):
             return
         if not may_start(engine.starts, self.now):
             self.by(engine.starts.next_try_at)
+            return
+        if engine.respawns is not None and self.now < respawn_at(engine.respawns):
+            self.by(respawn_at(engine.respawns))
             return
         if engine.starts.failures:
             count = 1  # one probe at a time while starts fail
@@ -97,7 +100,7 @@ class Starting(Round):
     def _open_starter(self) -> None:
         options = self.options
         if options.mp_context is None:
-            self.starter = TemplateStarter(options.preload)
+            self.starter = TemplateStarter(options.preload, fenced=self.engine.fence is not None)
         else:
             initializer = None
             if options.initializer is not None:
@@ -166,6 +169,15 @@ class Starting(Round):
         engine = self.engine
         if isinstance(report, Broken):
             self.lose_starter(report.cause)
+            return
+        if isinstance(report, LeftOpen):
+            logger.warning(
+                "Pool %s: importing %s has opened %s. Workers are copies of the process that imported it and "
+                "would share them: open connections and start threads on first use, not at import",
+                self.options.name,
+                ", ".join(self.options.preload),
+                report.what,
+            )
             return
         link = engine.links.get(report.identity)
         if isinstance(report, Started):

@@ -150,7 +150,9 @@ class Stopping(Round):
             if task in self.engine.returned:
                 self.engine.returned.remove(task)
                 self.engine.tally.killed += 1
-                self.engine.settle_soon(task, TaskKilled(f"{task.name} was killed before it began"))
+                self.engine.settle_soon(
+                    task, TaskKilled(f"{task.name} was killed before it began", began=False)
+                )
                 return True
 
         def error(_: BaseException | None) -> BaseException:

@@ -11,17 +11,19 @@ import ctypes
 import faulthandler
 import gc
 import importlib
+import mmap
 import os
 import select
 import signal
 import socket
 import struct
 import sys
+import time
 import traceback
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from millpond.pool.main_module import fresh_main
-from millpond.pool.page import STACK
+from millpond.pool.page import FENCE, FENCED, PAGE, STACK
 from millpond.pool.worker import Initializer, main
 
 REPORT = struct.Struct("<Bqqq")  # what, worker id, pid, wait status
@@ -29,6 +31,8 @@ UP, STARTED, EXITED, BROKEN = b"U"[0], b"S"[0], b"X"[0], b"B"[0]
 ORDER = struct.Struct("<Bq")  # what, worker id
 START, START_WARM = b"+"[0], b"w"[0]  # the second: functions of `__main__` will follow
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+FENCE_POLL = 250  # milliseconds
+WORD = struct.Struct("<Q")
 DUMP_SIGNAL = signal.SIGRTMAX - 3  # out of the way of signals that programs use
 
 _filling: list[bytes] = []
@@ -74,11 +78,13 @@ def become_worker(ends: Ends, parent: int, initializer: Initializer | None = Non
 class Template:
     """The loop of the template process."""
 
-    def __init__(self, control: socket.socket, owner: int) -> None:
+    def __init__(self, control: socket.socket, owner: int, *, fenced: bool = False) -> None:
         self.control = control
         self.owner = os.pidfd_open(owner)
         self.pid = os.getpid()
         self.workers: dict[int, int] = {}  # pid -> id
+        self.fenced = fenced
+        self.fences: dict[int, mmap.mmap] = {}  # pid -> the first page of what we share with it
         self.warm = False
         self.alarm, self.ring = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(self.ring, warn_on_full_buffer=False)
@@ -91,7 +97,8 @@ class Template:
         for descriptor in (self.control.fileno(), self.owner, self.alarm):
             poll.register(descriptor, select.POLLIN)
         while True:
-            ready = [descriptor for descriptor, _ in poll.poll()]
+            ready = [descriptor for descriptor, _ in poll.poll(FENCE_POLL if self.fences else None)]
+            self.guard()
             if self.owner in ready:
                 self.end()
             if self.alarm in ready:
@@ -123,11 +130,24 @@ class Template:
             self.child(descriptors)
         if pid > 0:
             self.workers[pid] = identity
+            if self.fenced:
+                self.fences[pid] = mmap.mmap(descriptors[1], PAGE)
             pidfd = os.pidfd_open(pid)
             self.report(STARTED, identity, pid, 0, [pidfd])
             os.close(pidfd)
         for descriptor in descriptors:
             os.close(descriptor)
+
+    def guard(self) -> None:
+        """Stop the workers that have reached their fence, even if the owner is stopped and cannot."""
+        if not self.fences:
+            return
+        now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        for pid, page in self.fences.items():
+            (fence,) = WORD.unpack_from(page, FENCE * WORD.size)
+            if fence and now > fence and not WORD.unpack_from(page, FENCED * WORD.size)[0]:
+                WORD.pack_into(page, FENCED * WORD.size, fence)
+                kill_group(pid)
 
     def child(self, descriptors: list[int]) -> NoReturn:
         """The forked worker: let go of everything that is the template's."""
@@ -135,6 +155,8 @@ class Template:
             self.control.close()
             for descriptor in (self.owner, self.alarm, self.ring):
                 os.close(descriptor)
+            for fence in self.fences.values():
+                fence.close()
             signal.set_wakeup_fd(-1)
             sock, memory, tickets, bell, *output = descriptors
             ends = Ends(socket.socket(fileno=sock), memory, tickets, bell, output[0] if output else None)
@@ -150,6 +172,9 @@ class Template:
                 kill_group(pid)  # while it is a zombie, its number cannot be anybody else's
             _, status = os.waitpid(pid, 0)
             identity = self.workers.pop(pid, None)
+            fence = self.fences.pop(pid, None)
+            if fence is not None:
+                fence.close()
             if identity is not None:
                 ended = True
                 self.report(EXITED, identity, pid, status)
@@ -226,6 +251,24 @@ def fill_holes() -> None:
                 break
 
 
+def left_open(control: int) -> str:
+    """What the imports left behind that workers cannot share: connections and threads, in words."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            target = os.readlink(f"/proc/self/fd/{name}")
+        except OSError:
+            continue
+        if target.startswith("socket:") and int(name) not in (0, 1, 2, control):
+            found.append("a socket")
+        elif target.endswith((".db", ".sqlite", ".sqlite3", "-wal")):
+            found.append(target)
+    threads = len(os.listdir("/proc/self/task")) - 1
+    if threads:
+        found.append(f"{threads} thread{'s' if threads > 1 else ''}")
+    return ", ".join(found)
+
+
 def kill_group(pid: int) -> None:
     """SIGKILL a worker and all it started; the worker leads its own process group."""
     for kill in (os.killpg, os.kill):
@@ -235,11 +278,11 @@ def kill_group(pid: int) -> None:
             continue
 
 
-def run(control: socket.socket, owner: int, settings: dict[str, list[str]]) -> None:
+def run(control: socket.socket, owner: int, settings: dict[str, Any]) -> None:
     """Entry point of the template process."""
     sys.argv[:] = settings["argv"]
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
-    template = Template(control, owner)
+    template = Template(control, owner, fenced=bool(settings["fenced"]))
     if os.getppid() != owner:
         os._exit(0)
     try:
@@ -249,7 +292,11 @@ def run(control: socket.socket, owner: int, settings: dict[str, list[str]]) -> N
         text = traceback.format_exc().encode()[-60_000:]
         control.send(REPORT.pack(BROKEN, 0, 0, 0) + text)
         os._exit(71)
+    found = left_open(control.fileno()) if settings["preload"] else ""
     fresh_main()
     settle_down()
-    template.report(UP, 0, os.getpid(), 0)
+    try:
+        control.send(REPORT.pack(UP, 0, os.getpid(), 0) + found.encode())
+    except OSError:
+        template.end()
     template.serve()

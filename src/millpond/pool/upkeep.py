@@ -11,7 +11,7 @@ import math
 import struct
 from concurrent.futures._base import PENDING
 
-from millpond.errors import WorkerDied
+from millpond.errors import TaskKilled, WorkerDied
 from millpond.events import (
     PoolRecovered,
     TaskCrashed,
@@ -29,7 +29,7 @@ from millpond.pool.task import ChunkBroken, Task
 from millpond.rules.blame import may_retry, toll
 from millpond.rules.crew import Bounds, Crew, plan
 from millpond.rules.dispatch import Load, in_the_way_for, victim
-from millpond.rules.restart import after_success
+from millpond.rules.restart import after_death, after_success
 
 EXIT_CODE_WAIT = 2.0  # how long the exit code may lag behind the pidfd
 MOST_LOSSES = 2  # a task that was there each time the template died is the likely reason
@@ -175,6 +175,8 @@ class Upkeep(Starting, Stopping):
                 link.failure = bytes(frame.body)
             elif frame.kind == wire.RETIRE:
                 self._drain(link, bytes(frame.body).decode())
+            elif frame.kind == wire.NOTE and self.engine.noted is not None:
+                self.engine.noted(bytes(frame.body))
             elif frame.kind == wire.RESET_DONE:
                 link.recalling = False
                 if not link.inflight:
@@ -200,8 +202,9 @@ class Upkeep(Starting, Stopping):
         self._hear(link)
         self._execute(link)
         self._take_back_unbegun(link)
+        suspects = len(link.inflight) + (link.killed_for is not None)  # the one it was killed for, too
         for task in link.inflight.values():
-            self._died_under(link, task, suspects=len(link.inflight))
+            self._died_under(link, task, suspects=suspects)
         engine.tally.fold(link.page, link.answered)
         self._forget(link)
 
@@ -216,6 +219,10 @@ class Upkeep(Starting, Stopping):
         task.losses += link.lost
         if link.lost and task.losses <= MOST_LOSSES:
             engine.returned.append(task)  # the template died: the environment's fault, nobody pays
+            return
+        if link.page.words[layout.FENCED]:
+            text = f"{task.name} was stopped: it may only run while its node's lease lasts"
+            engine.settle_soon(task, TaskKilled(text))
             return
         start = link.running().get(task.number)
         oom = oom_kills()
@@ -249,6 +256,8 @@ class Upkeep(Starting, Stopping):
         reason = link.killed_for or link.draining or "died"
         if link.leaving_at is not None:
             engine.tally.recycled += link.killed_for is None and reason in ("tasks", "memory", "age")
+        if engine.respawns is not None and link.ready and reason == "died":
+            engine.respawns = after_death(engine.respawns, self.now)
         code = link.exitcode
         if not link.ready and not link.lost and link.draining is None:
             self._failed_to_start(self._cause_of_failure(link))

@@ -18,7 +18,7 @@ FRAME = struct.Struct("<BQQ")  # kind, length of the body, length of the tail
 # parent to worker
 SETUP, TASKS, LARGE, DEFINE, MAIN, RESET, EXIT, CANCEL = range(1, 9)
 # worker to parent
-READY, RESULT, RETIRE, RESET_DONE, FAILED = range(20, 25)
+READY, RESULT, RETIRE, RESET_DONE, FAILED, NOTE = range(20, 26)
 
 # --- records ------------------------------------------------------------------------------------
 TASK = struct.Struct("<QQQQB")  # number, submitted (ns), function id, length of payload, flags

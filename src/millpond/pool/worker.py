@@ -58,6 +58,9 @@ NO_KEYWORDS: dict[str, Any] = {}
 Initializer = tuple[Callable[..., object], Sequence[Any]]
 
 
+current: Worker | None = None  # the one that this process is
+
+
 class Worker:
     """One worker process's end of the channel."""
 
@@ -161,7 +164,7 @@ class Worker:
                 return self.run_chunk(function, *args)
             value = function(*args, **kwargs)
         if type(value) is CoroutineType:
-            return _run_coroutine(value)
+            return run_coroutine(value)
         return value
 
     def run_chunk(self, function: Callable[..., Any], starred: bool, items: list[Any]) -> Any:
@@ -308,10 +311,10 @@ _runner: Any = None
 
 
 def _call_and_run(function: Callable[..., Any], *args: Any) -> Any:
-    return _run_coroutine(function(*args))
+    return run_coroutine(function(*args))
 
 
-def _run_coroutine(coroutine: CoroutineType[Any, Any, Any]) -> Any:
+def run_coroutine(coroutine: Any) -> Any:
     """An async function in a plain worker runs on a loop that the worker keeps."""
     global _runner
     if _runner is None:
@@ -338,8 +341,9 @@ def main(
 
     `initializer` is given when `multiprocessing` has brought it along; else it is in the setup frame.
     """
+    global current
     try:
-        worker = Worker(sock, memory, tickets, bell)
+        worker = current = Worker(sock, memory, tickets, bell)
         prepare(worker, initializer)
         if worker.setup.kind == "async":
             from millpond.pool.async_worker import serve

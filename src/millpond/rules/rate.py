@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from millpond.job import MICROSECONDS, Instant
 
+MOST = 2**53  # of a rate without bound
+
 
 class Bucket(NamedTuple):
     """What may be taken, as of some instant."""
@@ -30,4 +32,4 @@ def fill(bucket: Bucket, now: Instant) -> Bucket:
 
 def allowed(bucket: Bucket) -> int:
     """How many jobs may start now."""
-    return math.floor(bucket.tokens + 1e-9)
+    return math.floor(min(bucket.tokens, MOST) + 1e-9)

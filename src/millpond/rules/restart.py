@@ -33,6 +33,28 @@ def after_success() -> Starts:
     return Starts()
 
 
+class Respawns(NamedTuple):
+    """Workers that may still be replaced at once after they died; more follow as time goes by."""
+
+    left: float = 50.0
+    at: float = 0.0
+
+
+BURST = 50.0
+RESPAWNS_A_SECOND = 50.0
+
+
+def after_death(respawns: Respawns, now: float) -> Respawns:
+    """One more worker died while it worked."""
+    left = min(BURST, respawns.left + max(0.0, now - respawns.at) * RESPAWNS_A_SECOND)
+    return Respawns(left - 1.0, now)
+
+
+def respawn_at(respawns: Respawns) -> float:
+    """When the next worker may be started: a burst at once, then so many a second."""
+    return respawns.at + max(0.0, -respawns.left) / RESPAWNS_A_SECOND
+
+
 def is_degraded(starts: Starts, ready: int) -> bool:
     """Has the pool no worker and no prospect of one?"""
     return ready == 0 and starts.failures >= PATIENCE

@@ -7,6 +7,7 @@ memory, which the child inherits without the locks. So stores close before a for
 from __future__ import annotations
 
 import os
+import threading
 from typing import Protocol
 from weakref import WeakSet
 
@@ -22,6 +23,7 @@ class Forking(Protocol):
 
 
 _stores: WeakSet[Forking] = WeakSet()
+_one_at_a_time = threading.Lock()  # held from before a fork to after it: `_asked` belongs to one of them
 _asked: list[Forking] = []  # kept from before to after: none may vanish in between
 
 
@@ -31,19 +33,24 @@ def watch_forks(store: Forking) -> None:
 
 
 def _before() -> None:
+    _one_at_a_time.acquire()
     _asked[:] = list(_stores)
     for store in _asked:
         store.before_fork()
 
 
 def _after_in_parent() -> None:
-    while _asked:
-        _asked.pop().after_fork(in_child=False)
+    _after(in_child=False)
 
 
 def _after_in_child() -> None:
+    _after(in_child=True)
+
+
+def _after(*, in_child: bool) -> None:
     while _asked:
-        _asked.pop().after_fork(in_child=True)
+        _asked.pop().after_fork(in_child=in_child)
+    _one_at_a_time.release()
 
 
 os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)

@@ -30,6 +30,7 @@ from millpond.errors import (
 from millpond.job import Enqueued, NewJob
 from millpond.store.forks import watch_forks
 from millpond.store.postgres_address import PostgresAddress, PostgresClock
+from millpond.store.postgres_arrays import array
 from millpond.store.relational import enqueue
 from millpond.store.relational.query import LeaseClock, Many, Query, Row, Steps
 from millpond.store.relational.verbs import RelationalStore
@@ -175,8 +176,8 @@ class PostgresStore(RelationalStore):
             return _sql(self.schema, self._told(), "lease_clock"), ()
         text = _sql(self.schema, self._told(), request.name)
         if isinstance(request, Many):
-            return text, [list(column) for column in zip(*request.rows, strict=True)]
-        return text, request.parameters
+            return text, [*request.shared, *(array(column) for column in zip(*request.rows, strict=True))]
+        return text, [array(value) if isinstance(value, list) else value for value in request.parameters]
 
     def _told(self) -> str:
         return self._channel if self._options.notify else ""

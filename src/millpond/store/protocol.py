@@ -154,10 +154,21 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
 Durability = Literal["durable", "survives a crash of the process, not of the machine", "not durable"]
 
 
+class StoreClock(Protocol):
+    """The time by which a store orders and schedules jobs."""
+
+    def now(self) -> Instant:
+        """Microseconds since 1970; does not ask a server each time."""
+
+
 class Store(Protocol):
     """Where jobs live."""
 
     url: str  # without its password
+
+    @property
+    def clock(self) -> StoreClock:
+        """The store's time."""
 
     def durability(self) -> str:
         """What an acknowledged job survives, in words."""

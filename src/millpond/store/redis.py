@@ -210,13 +210,15 @@ class RedisStore:
 
     # --- people and upkeep ------------------------------------------------------------------------------
     def cancel(self, chosen: Filter) -> int:
-        """End waiting jobs, ask for the end of running ones; in the order of a life: none slips by."""
+        """End waiting jobs, ask for the end of running ones.
+
+        Looked up in all states at once: none slips through by being claimed or going back in line.
+        """
         total = 0
-        for states in [(state,) for state in (*WAITING, "running")] if not chosen.ids else [ENDED]:
-            for ids in reading.pages(self._server, chosen, states):
-                number, unfinished = self._server.run("cancel", (ids, reading.condition(chosen)))
-                finish_falls(self._server, unfinished)
-                total += number
+        for ids in reading.pages(self._server, chosen, (*WAITING, "running")):
+            number, unfinished = self._server.run("cancel", (ids, reading.condition(chosen)))
+            finish_falls(self._server, unfinished)
+            total += number
         return total
 
     def replay(self, chosen: Filter) -> int:
@@ -300,7 +302,9 @@ class RedisStore:
     ) -> list[Entry]:
         """Append to a bounded log and read on from a number."""
         lines = [text_of(entry) for entry in entries]
-        number, found = self._server.run("log", (name, lines, after, limit, keep), writes=bool(entries))
+        number, found = self._server.run(
+            "log", (name, lines, after, limit, max(1, keep)), writes=bool(entries)
+        )
         parts = [line.partition(b" ") for line in found]
         return [Entry(number + place, int(at), data) for place, (at, _, data) in enumerate(parts)]
 

@@ -6,7 +6,7 @@ do not hurt each other and one that is killed half-way has left work for the nex
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -24,10 +24,12 @@ _encode = msgspec.json.Encoder().encode
 def revive(server: Server, dead: str) -> int:
     """Give back everything a sealed node holds, then bury its record; returns how many jobs."""
     total = 0
+    refused: set[bytes] = set()  # what a verdict could not be carried out on
     while True:
         status, *rest = server.run("held", (dead, "", BATCH, True), writes=False)
         rows = rest[2] if status == b"ok" else []
-        verdicts, damaged = _decide(rows, dead, int(rest[1]) if rest else 0)
+        verdicts, damaged = _decide(rows, dead, int(rest[1]) if rest else 0, refused)
+        refused = {row[0] for row in rows}  # whoever is still held next time is damaged beyond our reading
         done, unfinished = server.run("verdicts", (dead, verdicts, True, damaged))
         total += int(done)
         finish_falls(server, unfinished)
@@ -41,7 +43,9 @@ def finish_falls(server: Server, unfinished: int) -> None:
         unfinished = server.run("tend", ())
 
 
-def _decide(rows: Sequence[Any], dead: str, now: int) -> tuple[list[Any], list[str]]:
+def _decide(
+    rows: Sequence[Any], dead: str, now: int, refused: Collection[bytes]
+) -> tuple[list[Any], list[str]]:
     verdicts, damaged = [], []
     for row in rows:
         try:
@@ -49,7 +53,7 @@ def _decide(rows: Sequence[Any], dead: str, now: int) -> tuple[list[Any], list[s
         except Damaged:
             damaged.append(row[0].decode())
             continue
-        if job.node == dead:
+        if job.node == dead and row[0] not in refused:
             verdicts.append(transition(job.id, job.token, _verdict(job, dead, now)))
         else:
             damaged.append(job.id)

@@ -11,6 +11,7 @@ import inspect
 import os
 import threading
 import time
+from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 from weakref import WeakSet
@@ -20,6 +21,7 @@ from redis.backoff import NoBackoff
 from redis.cluster import RedisCluster
 from redis.retry import Retry
 
+from millpond.config import hide_password
 from millpond.errors import (
     OptionError,
     OutcomeUnknown,
@@ -93,7 +95,8 @@ class Address:
         login, at, place = parts.netloc.rpartition("@")
         user = unquote(login.partition(":")[0])
         shown = f"{user}@{place}" if at and user else place
-        self.url = f"{parts.scheme}://{shown}{parts.path}" + (f"?{parts.query}" if parts.query else "")
+        query = f"?{parts.query}" if parts.query else ""
+        self.url = hide_password(f"{parts.scheme}://{shown}{parts.path}{query}")
 
 
 class Server:
@@ -200,11 +203,9 @@ class Server:
 
     # --- connections ----------------------------------------------------------------------------------
     def _connected(self, pool: Any) -> Any:
-        takes = inspect.signature(pool.get_connection).parameters.get("command_name")
+        kind: Any = type(pool)
         try:
-            if takes is not None and takes.default is inspect.Parameter.empty:
-                return pool.get_connection("EVALSHA")
-            return pool.get_connection()
+            return pool.get_connection("EVALSHA") if _asks_for_name(kind) else pool.get_connection()
         except self.failures as error:
             if type(error).__name__ in CODES:
                 raise self._translated(error) from error
@@ -361,6 +362,13 @@ class Server:
             return None
         values = list(said.values()) if isinstance(said, dict) else said[1::2]
         return values[0].decode() if values else None
+
+
+@cache
+def _asks_for_name(kind: Any) -> bool:
+    """Must this sort of pool be told what the connection is for? Older drivers want it."""
+    takes = inspect.signature(kind.get_connection).parameters.get("command_name")
+    return takes is not None and takes.default is inspect.Parameter.empty
 
 
 _servers: WeakSet[Server] = WeakSet()

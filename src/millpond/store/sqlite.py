@@ -18,16 +18,24 @@ from typing import Any, TypeVar
 import apsw
 import msgspec
 
-from millpond.errors import OutcomeUnknown, SchemaOutdated, StoreBusy, StoreRefused, StoreUnavailable
+from millpond.errors import OutcomeUnknown, StoreBusy, StoreRefused
 from millpond.store.clock import Clock
 from millpond.store.file_systems import refuse_network
 from millpond.store.forks import watch_forks
 from millpond.store.relational.query import LeaseClock, Many, Query, Row, Steps
 from millpond.store.relational.verbs import RelationalStore
-from millpond.store.sql import statement
+from millpond.store.sqlite_mending import mend
+from millpond.store.sqlite_schema import (
+    SCHEMA,
+    create_private,
+    create_tables,
+    refuse_other_versions,
+    schema_of,
+    translated,
+)
+from millpond.store.sqlite_statements import statements
 
 T = TypeVar("T")
-SCHEMA = 1
 BUSY = 5.0  # seconds a lock is waited for
 LOOK = 0.02  # how often a waiting process looks whether another has written
 NEEDED = 3_051_003  # older engines can lose commits in WAL mode when a checkpoint meets a writer
@@ -53,8 +61,8 @@ class SQLiteStore(RelationalStore):
             raise StoreRefused(
                 f"SQLite {apsw.sqlite_lib_version()} can lose commits: install apsw 3.51.3 or newer"
             )
-        self.path = path
         self.in_memory = path == ":memory:"
+        self.path = path if self.in_memory else str(Path(path).absolute())  # wherever we go, the same file
         self.url = "memory://" if self.in_memory else f"sqlite:///{path}"
         self.clock = clock or Clock()
         self._busy = busy
@@ -120,15 +128,25 @@ class SQLiteStore(RelationalStore):
 
     def _run_one(self, connection: apsw.Connection, request: _Request, now: int, *, alone: bool) -> None:
         try:
-            if alone:
-                request.value = self.drive(connection, request.make(now))
-            else:
-                with connection:  # a savepoint: what fails takes nothing else back
-                    request.value = self.drive(connection, request.make(now))
+            try:
+                self._run_once(connection, request, now, alone=alone)
+            except UnicodeDecodeError:
+                if alone:
+                    connection.execute("ROLLBACK")
+                    self._begin(connection)
+                mend(connection)
+                self._run_once(connection, request, now, alone=alone)
         except apsw.Error as error:
-            request.error = _translated(error, self.url)
+            request.error = translated(error, self.url)
         except Exception as error:
             request.error = error
+
+    def _run_once(self, connection: apsw.Connection, request: _Request, now: int, *, alone: bool) -> None:
+        if alone:
+            request.value = self.drive(connection, request.make(now))
+        else:
+            with connection:  # a savepoint: what fails takes nothing else back
+                request.value = self.drive(connection, request.make(now))
 
     def _begin(self, connection: apsw.Connection) -> None:
         try:
@@ -138,10 +156,16 @@ class SQLiteStore(RelationalStore):
                 f"{self.url} was locked by another process for {self._busy:g} s; nothing was written"
             ) from error
         except apsw.Error as error:
-            raise _translated(error, self.url) from error
+            raise translated(error, self.url) from error
 
     def read(self, make: Callable[[int], Steps[T]]) -> T:
         """Run a verb that changes nothing."""
+        try:
+            return self._read(make)
+        except UnicodeDecodeError:
+            return self.write(make)  # which mends what cannot be read
+
+    def _read(self, make: Callable[[int], Steps[T]]) -> T:
         if not self._lock.acquire(timeout=self._busy):
             raise StoreBusy(f"{self.url} was in use by this process for {self._busy:g} s")
         try:
@@ -152,7 +176,7 @@ class SQLiteStore(RelationalStore):
             finally:
                 connection.execute("ROLLBACK")
         except apsw.Error as error:
-            raise _translated(error, self.url) from error
+            raise translated(error, self.url) from error
         finally:
             self._lock.release()
 
@@ -168,12 +192,13 @@ class SQLiteStore(RelationalStore):
             return end.value  # type: ignore[no-any-return]
 
     def _answer(self, connection: apsw.Connection, request: Query | Many | LeaseClock) -> list[Row]:
-        if isinstance(request, Many):
-            return list(connection.executemany(statement("sqlite", request.name), request.rows))
         if isinstance(request, LeaseClock):
             return [(self.clock.lease_now(), self.clock.epoch)]
-        text, parameters = _text(request.name, request.parameters)
-        return list(connection.execute(text, [_bound(value) for value in parameters]))
+        answer: list[Row] = []
+        for text, parameters, many in statements(request):
+            run = connection.executemany if many else connection.execute
+            answer += run(text, parameters)
+        return answer
 
     def joined(self, transaction: object, make: Callable[[int], Steps[T]]) -> T:
         """Run a verb inside the caller's transaction, on the caller's connection."""
@@ -182,11 +207,11 @@ class SQLiteStore(RelationalStore):
         try:
             if not self._is_ours(transaction):
                 raise StoreRefused(f"this connection is not to {self.url}: it is to {transaction.filename!r}")
-            _refuse_other_versions(_schema(transaction), self.url)
+            refuse_other_versions(schema_of(transaction), self.url)
             with transaction:  # a savepoint; it never swallows what is raised inside
                 value = self.drive(transaction, make(self.clock.now()))
         except apsw.Error as error:
-            raise _translated(error, self.url) from error
+            raise translated(error, self.url) from error
         return value
 
     def _is_ours(self, transaction: apsw.Connection) -> bool:
@@ -202,7 +227,7 @@ class SQLiteStore(RelationalStore):
         """The connection of this process."""
         if self._connection is None:
             connection = self._connect()
-            _create_tables(connection, self.url)
+            create_tables(connection, self.url)
             self._connection = connection
         elif self._owner != os.getpid():  # only what is in memory is still there after a fork
             raise StoreRefused("memory:// lives in the process that made it: a forked one needs its own")
@@ -212,7 +237,7 @@ class SQLiteStore(RelationalStore):
     def _connect(self) -> apsw.Connection:
         if not self.in_memory:
             refuse_network(Path(self.path))
-            _create_private(self.path)
+            create_private(self.path)
         try:
             connection = apsw.Connection(self.path)
             connection.set_busy_timeout(round(self._busy * 1000))
@@ -220,7 +245,7 @@ class SQLiteStore(RelationalStore):
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA cache_size = -65536")
         except apsw.Error as error:
-            raise _translated(error, self.url) from error
+            raise translated(error, self.url) from error
         return connection
 
     def close(self) -> None:
@@ -253,7 +278,7 @@ class SQLiteStore(RelationalStore):
         """Create the tables, or say that they are up to date."""
         with self._lock:
             connection = self._connection or self._connect()
-            made = _create_tables(connection, self.url)
+            made = create_tables(connection, self.url)
             self._connection, self._owner = connection, os.getpid()
         return [f"created the tables of version {SCHEMA} in {self.url}"] if made else []
 
@@ -265,16 +290,34 @@ class SQLiteStore(RelationalStore):
 
     # --- waiting ---------------------------------------------------------------------------------------
     def wait(self, queues: Sequence[str], timeout: float) -> bool:
-        """Sleep until somebody has written: this process tells at once, others are noticed soon."""
+        """Sleep until somebody writes and there is work: this process tells at once, others are noticed soon.
+
+        A write alone does not end it: nodes that find nothing write, too, and would keep each other awake.
+        """
         until = time.monotonic() + timeout
         with self._changed:
-            seen = self._changes
-            version = self._data_version()
-            while (left := until - time.monotonic()) > 0:
-                self._changed.wait(min(left, LOOK))
-                if self._changes != seen or self._data_version() != version:
-                    return True
+            seen = self._seen()
+        while (left := until - time.monotonic()) > 0:
+            with self._changed:
+                if self._seen() == seen:
+                    self._changed.wait(min(left, LOOK))
+                before, seen = seen, self._seen()
+            if seen != before and self._has_work(queues):
+                return True
         return False
+
+    def _has_work(self, queues: Sequence[str]) -> bool:
+        try:
+            return self.read(lambda now: _work(queues, now))
+        except StoreBusy:
+            return True  # perhaps: only a hint
+
+    def _seen(self) -> tuple[int, int]:
+        """The last write of this process, and of any; `_changed` must be held."""
+        try:
+            return self._changes, self._data_version()
+        except apsw.Error as error:
+            raise translated(error, self.url) from error
 
     def _tell(self) -> None:
         with self._changed:
@@ -292,6 +335,11 @@ class SQLiteStore(RelationalStore):
         return int(version)
 
 
+def _work(queues: Sequence[str], now: int) -> Steps[bool]:
+    ((found,),) = yield Query("work", (list(queues), now))
+    return bool(found)
+
+
 def _version() -> int:
     major, minor, patch = (int(part) for part in apsw.sqlite_lib_version().split("."))
     return major * 1_000_000 + minor * 1000 + patch
@@ -302,80 +350,6 @@ def _commit(connection: apsw.Connection) -> None:
         connection.execute("COMMIT")
     except apsw.Error as error:
         raise OutcomeUnknown(f"SQLite failed in COMMIT: {error}; ask for the job by its id") from error
-
-
-def _create_tables(connection: apsw.Connection, url: str) -> bool:
-    """Create what a new file needs; True if it did. Refuses what an older or newer version has made."""
-    try:
-        if _schema(connection) is None:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                if _schema(connection) is None:
-                    connection.execute(statement("sqlite", "schema"))
-                    connection.execute("COMMIT")
-                    return True
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-        _refuse_other_versions(_schema(connection), url)
-    except apsw.Error as error:
-        raise _translated(error, url) from error
-    return False
-
-
-def _refuse_other_versions(version: int | None, url: str) -> None:
-    if version != SCHEMA:
-        raise SchemaOutdated(
-            f"{url} has schema version {version}, this Millpond needs {SCHEMA}: run `millpond migrate`"
-            + ("" if version is None or version < SCHEMA else " with the newer Millpond that made it")
-        )
-
-
-def _schema(connection: apsw.Connection) -> int | None:
-    if not list(connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'millpond_meta'")):
-        return None
-    ((version,),) = connection.execute("SELECT version FROM millpond_meta")
-    return int(version)
-
-
-def _create_private(path: str) -> None:
-    """A new file is for its owner only: jobs may carry secrets."""
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    except FileExistsError:
-        return
-    except OSError as error:
-        raise StoreUnavailable(f"cannot create {path}: {error.strerror}; does the folder exist?") from error
-
-
-def _text(name: str, parameters: Sequence[Any]) -> tuple[str, Sequence[Any]]:
-    """The statement and its parameters. States are written into it, so that partial indexes apply."""
-    if name == "choose":
-        states, *rest = parameters
-        return statement("sqlite", "choose_in").replace("{states}", _literals(states)), rest
-    if name == "search":
-        states, *rest = parameters
-        condition = f"state IN ({_literals(states)})" if states else "TRUE"
-        return statement("sqlite", "search_in").replace("{condition}", condition), rest
-    return statement("sqlite", name), parameters
-
-
-def _literals(states: Sequence[str]) -> str:
-    return ", ".join(f"'{state}'" for state in states)
-
-
-def _bound(value: Any) -> Any:
-    return _json(value).decode() if isinstance(value, list) else value
-
-
-def _translated(error: apsw.Error, url: str) -> Exception:
-    if isinstance(error, apsw.BusyError | apsw.LockedError):
-        return StoreBusy(f"{url} is locked by another process; nothing was written")
-    if isinstance(error, apsw.FullError):
-        return StoreUnavailable(f"the disk of {url} is full; nothing was written")
-    if isinstance(error, apsw.NotADBError | apsw.CorruptError):
-        return StoreRefused(f"{url} is not a database, or is damaged: {error}")
-    return StoreUnavailable(f"{url}: {type(error).__name__}: {error}")
 
 
 def _wrong_connection(transaction: object) -> str:

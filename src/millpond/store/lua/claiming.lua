@@ -175,29 +175,38 @@ local function serve(id, entry, room, used)
     end
 end
 
+-- The token of a job in line, raised; nothing if it does not stand there.
+local function next_token(head)
+    if head == 'queued 0 ' then
+        return '1'
+    end
+    local token = string.match(head or '', '^queued (%d+) $')
+    return token and raised(token)
+end
+
 -- Claim those at the head of the only line who concern nobody else, without the detours; returns how many.
 local function take_plain(stream, entry, limit, rows)
     local special = having({'slots', 'expires_at', 'unique', 'parked', 'aside', 'started_at'})
     local heads, wheres, places = known.head, known.where, known.place
     local tallies, alones, bodies = known.tally, known.alone, known.body
     local held, gone, queued = column(entered, entry.held), stream.gone, column(left, state_key('queued'))
-    local claimed = 0
-    while claimed < limit and stream.place <= #stream.ids do
-        local id = stream.ids[stream.place]
-        local token = string.match(heads[id] or '', '^queued (%d+) $')
-        local where, place, body = wheres[id], places[id], bodies[id]
+    local written, ids, taken = column(jotted, 'head'), stream.ids, {}
+    local claimed, first = 0, stream.place
+    while claimed < limit and ids[first + claimed] do
+        local id = ids[first + claimed]
+        local token, where, place, body = next_token(heads[id]), wheres[id], places[id], bodies[id]
         if not (token and where and place and body) or special[id] then
             break
         end
-        token = raised(token)
-        jot(id, 'head', 'running ' .. token .. ' ' .. entry.node)
-        held[#held + 1] = 0
-        held[#held + 1] = id
+        taken[token] = taken[token] or 'running ' .. token .. ' ' .. entry.node
+        claimed = claimed + 1
+        put(written, id, taken[token])
+        put(held, 0, id)
         gone[#gone + 1] = id
         queued[#queued + 1] = id
         rows[#rows + 1] = {id, where, place, tallies[id] or false, token, alones[id] or false, false, false, body}
-        claimed, stream.place = claimed + 1, stream.place + 1
     end
+    stream.place = first + claimed
     return claimed
 end
 

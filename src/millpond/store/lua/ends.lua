@@ -103,7 +103,11 @@ local function fall()
         budget = fall_one(parent, budget)
     end
     if budget <= 0 then
-        in_parts('RPUSH', P .. 'falls', {unpack(fallen, place)})
+        local rest = {} -- not by unpack: a batch may end more jobs than a stack holds
+        for next_one = place, #fallen do
+            rest[#rest + 1] = fallen[next_one]
+        end
+        in_parts('RPUSH', P .. 'falls', rest)
         unfinished = true
     end
     fallen = {}

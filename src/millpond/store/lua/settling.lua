@@ -96,48 +96,87 @@ local function settle(verdict, node, raise)
     return true
 end
 
+-- What the verdicts of one call add to, so that each needs to be looked up but once.
+local function ledger(node)
+    return {
+        heads = column(known, 'head'), wheres = column(known, 'where'), attempts = column(known, 'attempts'),
+        head = column(jotted, 'head'), tally = column(jotted, 'tally'), result = column(jotted, 'result'),
+        finished_at = column(jotted, 'finished_at'), line = column(jotted, 'attempts'),
+        held = column(left, held_key(node)), entered = column(entered, state_key('completed')),
+        ended = column(appended, ended_key('completed')), number = {}, wait = {}, run = {}
+    }
+end
+
+local function put(list, id, value)
+    local size = #list
+    list[size + 1], list[size + 2] = id, value
+end
+
+local function add(counts, queue, bucket)
+    local buckets = counts[queue]
+    if not buckets then
+        buckets = {}
+        counts[queue] = buckets
+    end
+    buckets[bucket] = (buckets[bucket] or 0) + 1
+end
+
 -- The same for a job that has completed and concerns nobody else, without the detours.
-local function complete(verdict, done)
-    local id = verdict[1]
-    local queue = where_of(id)
-    write(id, 'head', 'completed ' .. verdict[2] .. ' ')
-    jot(id, 'tally', verdict[8])
-    jot(id, 'finished_at', NOW)
+local function complete(id, verdict, where, book)
+    local head = 'completed ' .. verdict[2] .. ' '
+    book.heads[id] = head -- a second verdict on it finds it ended
+    put(book.head, id, head)
+    put(book.tally, id, verdict[8])
+    put(book.finished_at, id, NOW)
     if verdict[5] then
-        jot(id, 'result', verdict[5])
+        put(book.result, id, verdict[5])
     end
     if verdict[10] then
-        jot(id, 'attempts', (read(id, 'attempts') or '') .. verdict[10] .. '\n')
+        put(book.line, id, (book.attempts[id] or '') .. verdict[10] .. '\n')
     end
-    done.held[#done.held + 1] = id
-    done.entered[#done.entered + 1] = 0
-    done.entered[#done.entered + 1] = id
-    done.ended[#done.ended + 1] = NOW .. ' ' .. id
-    done.queues[queue] = (done.queues[queue] or 0) + 1
-    note_times(verdict, queue)
+    book.held[#book.held + 1] = id
+    put(book.entered, 0, id)
+    book.ended[#book.ended + 1] = NOW .. ' ' .. id
+    add(book.number, where, 0)
+    if verdict[11] then
+        add(book.wait, where, verdict[11])
+    end
+    if verdict[12] then
+        add(book.run, where, verdict[12])
+    end
+end
+
+-- Count those who were completed; the ledger has them by the text of `where`.
+local function close(book)
+    for where, numbers in pairs(book.number) do
+        local queue = string.match(where, '^(.-)%z')
+        count(queue, 'running', -numbers[0])
+        count(queue, 'completed', numbers[0])
+        note(queue, 'completed', 0, numbers[0])
+        for _, what in ipairs({'wait', 'run'}) do
+            for bucket, number in pairs(book[what][where] or {}) do
+                note(queue, what, bucket, number)
+            end
+        end
+    end
 end
 
 -- Carry out the verdicts of a living node; returns the ids of those that are stale.
 local function settle_all(verdicts, node)
     load_verdicts(verdicts)
     local stale, special = {}, having({'cancelling', 'unique', 'slots', 'children'})
-    local done = {
-        held = column(left, held_key(node)), entered = column(entered, state_key('completed')),
-        ended = column(appended, ended_key('completed')), queues = {}
-    }
+    local book = ledger(node)
+    local heads, wheres = book.heads, book.wheres
     for _, verdict in ipairs(verdicts) do
         local id = verdict[1]
-        local is_plain = verdict[3] == 'completed' and not special[id] and known.where[id]
-        if is_plain and is_held(id, node, verdict[2]) then
-            complete(verdict, done)
+        local where = wheres[id]
+        local is_plain = verdict[3] == 'completed' and where and not special[id]
+        if is_plain and heads[id] == 'running ' .. verdict[2] .. ' ' .. node then
+            complete(id, verdict, where, book)
         elseif not settle(verdict, node, false) then
             stale[#stale + 1] = id
         end
     end
-    for queue, number in pairs(done.queues) do
-        count(queue, 'running', -number)
-        count(queue, 'completed', number)
-        note(queue, 'completed', 0, number)
-    end
+    close(book)
     return stale
 end

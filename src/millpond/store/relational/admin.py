@@ -20,23 +20,32 @@ def condition(chosen: Filter, states: frozenset[JobState]) -> tuple[list[str], R
 
 
 def cancel(chosen: Filter, now: Instant, limit: int = PAGE) -> Steps[tuple[int, bool]]:
-    """End waiting jobs, ask for the end of running ones. Returns how many, and whether to go on."""
+    """End waiting jobs, ask for the end of running ones. Returns how many, and whether to go on.
+
+    Running ones are asked before and after: one that goes back in line meanwhile is found there, and one that
+    is claimed meanwhile is found running.
+    """
     states, parameters = condition(chosen, WAITING)
+    asks = not chosen.states or JobState.RUNNING in chosen.states
+    asked: list[Row] = (yield Query("ask_to_end", parameters)) if asks else []
     rows = (yield Query("choose", (states, *parameters, limit))) if states else []
     cancelled = yield from ends.cancel_waiting([row[0] for row in rows], "cancelled", now)
-    asked: list[Row] = []
-    if not chosen.states or JobState.RUNNING in chosen.states:
-        asked = yield Query("ask_to_end", parameters)
-    return cancelled + len(asked), len(rows) == limit
+    again: list[Row] = (yield Query("ask_to_end", parameters)) if asks and states else []
+    return cancelled + len(asked) + len(again), len(rows) == limit
 
 
-def replay(chosen: Filter, now: Instant, limit: int = PAGE) -> Steps[tuple[int, bool]]:
-    """Queue dead jobs again. Returns how many, and whether to go on."""
+def replay(
+    chosen: Filter, now: Instant, below: str | None, limit: int = PAGE
+) -> Steps[tuple[int, str | None]]:
+    """Queue dead jobs again, the newest below an id. Returns how many, and the id to go on below.
+
+    Damaged ones stay dead: by going on below them, any number of them hides nobody.
+    """
     states, parameters = condition(chosen, frozenset({JobState.DEAD}))
-    rows = (yield Query("choose", (states, *parameters, limit))) if states else []
-    ids = [row[0] for row in rows]
+    rows = (yield Query("search", (states, *parameters, below, limit))) if states else []
+    ids = sorted(row[0] for row in rows if row[4] != "damaged")
     revived = (yield Many("replay", [(job, now, DAY) for job in ids])) if ids else []
-    return len(revived), len(rows) == limit
+    return len(revived), rows[-1][0] if len(rows) == limit else None
 
 
 def prune(retention: Retention, now: Instant, limit: int = PAGE) -> Steps[tuple[int, bool]]:

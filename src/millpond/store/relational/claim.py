@@ -1,7 +1,8 @@
 """Claiming: the first jobs in line that may run, slots taken, in one step with everything due.
 
-Greedy by (rank, id). A job that finds a slot full is parked out of the line, so that it is looked at once
-and not at every claim; when the slot has room again, the best of those parked at it step back first.
+Greedy by (rank, id). The head of the line that needs no slots is claimed in one statement. A job that
+finds a slot full is parked out of the line, so that it is looked at once and not at every claim; when the
+slot has room again, the best of those parked at it step back first.
 """
 
 from __future__ import annotations
@@ -30,41 +31,79 @@ class Candidate(NamedTuple):
     unique_for: str | None
 
 
-def claim(node: str, entries: Sequence[Claim], now: Instant) -> Steps[list[Job]]:
-    """Serve each entry in turn."""
-    yield from ends.expire(now)
-    yield Query("promote", (now,))
+class Outlook(NamedTuple):
+    """What a claim may have to do besides claiming; most of it is rare."""
+
+    queue: str
+    paused: bool
+    rate: float | None
+    expired: bool  # some job has waited for too long
+    due: bool  # the time of some job has come
+    roomy: bool  # some slot with jobs parked at it has room
+    asked: bool  # somebody asked for the end of a job of this node
+
+
+def claim(node: str, entries: Sequence[Claim], now: Instant) -> Steps[tuple[list[Job], bool]]:
+    """Serve each entry in turn. Also says whether the end of a job that this node runs was asked for."""
     names = sorted({entry.queue for entry in entries})
-    settings = {row[0]: row[1:] for row in (yield Query("queue_settings", (names,)))}
+    rows = yield Query("outlook", (names, now, node))
+    outlooks = {row[0]: Outlook(*row) for row in rows}
+    any_queue = outlooks[names[0]]
+    if any_queue.expired:
+        yield from ends.expire(now)
+    if any_queue.due:
+        yield Query("promote", (now,))
     jobs: list[Job] = []
     for entry in entries:
-        paused, rate = settings.get(entry.queue, (False, None))
-        if paused or entry.limit <= 0:
+        outlook = outlooks[entry.queue]
+        if outlook.paused or entry.limit <= 0:
             continue
-        if rate is None:
-            jobs += yield from _from_queue(node, entry, entry.limit, now)
+        if outlook.rate is None:
+            jobs += yield from _from_queue(node, entry, entry.limit, now, roomy=any_queue.roomy)
         else:
-            jobs += yield from _within_rate(node, entry, now)
-    return jobs
+            jobs += yield from _within_rate(node, entry, now, roomy=any_queue.roomy)
+    return jobs, bool(any_queue.asked)
 
 
-def _within_rate(node: str, entry: Claim, now: Instant) -> Steps[list[Job]]:
+def _within_rate(node: str, entry: Claim, now: Instant, *, roomy: bool) -> Steps[list[Job]]:
     rows = yield Query("lock_rate", (entry.queue,))
     bucket = fill(Bucket(*rows[0]), now)
-    jobs = yield from _from_queue(node, entry, min(entry.limit, allowed(bucket)), now)
+    jobs = yield from _from_queue(node, entry, min(entry.limit, allowed(bucket)), now, roomy=roomy)
     yield Query("spend_rate", (entry.queue, bucket.tokens - len(jobs), bucket.filled_at))
     return jobs
 
 
-def _from_queue(node: str, entry: Claim, limit: int, now: Instant) -> Steps[list[Job]]:
+def _from_queue(node: str, entry: Claim, limit: int, now: Instant, *, roomy: bool) -> Steps[list[Job]]:
+    if limit <= 0:
+        return []
+    jobs: list[Job] = []
+    if not roomy and not entry.without:
+        jobs += yield from _take_head(node, entry.queue, limit, now)
+    if len(jobs) < limit:
+        jobs += yield from _look_on(node, entry, limit - len(jobs), now, roomy=roomy)
+    return sorted(jobs, key=lambda job: (job.rank, job.id))
+
+
+def _take_head(node: str, queue: str, limit: int, now: Instant) -> Steps[list[Job]]:
+    """Claim the first in line, up to the first that needs a slot: what needs none takes nothing from
+    anybody, so there is nothing to choose. May claim less than it could."""
+    rows = yield Query("claim_head", (queue, limit, node))
+    found, damaged = _read(rows)
+    yield from _let_go(found)
+    yield from _bury(damaged, now)
+    return [candidate.job for candidate in found]
+
+
+def _look_on(node: str, entry: Claim, limit: int, now: Instant, *, roomy: bool) -> Steps[list[Job]]:
+    """One window after the other: those that may run are claimed, the others parked."""
     jobs: list[Job] = []
     rows: list[Row] = []
     while len(jobs) < limit:
-        back = yield from _step_back(entry)
+        back = (yield from _step_back(entry)) if roomy or rows else set()
         wanted = limit - len(jobs)
         window = wanted + WINDOW if rows else wanted
         rows = yield _peek(entry, window)
-        found, damaged = _read(rows, node)
+        found, damaged = _read([_as_claimed(row, node) for row in rows])
         chosen, parked = yield from _choose(found, wanted, back)
         if parked:
             yield Many("park", parked)
@@ -74,7 +113,7 @@ def _from_queue(node: str, entry: Claim, limit: int, now: Instant) -> Steps[list
         nothing_left = len(rows) < window and not parked
         if nothing_left or not rows:
             break
-    return sorted(jobs, key=lambda job: (job.rank, job.id))
+    return jobs
 
 
 def _peek(entry: Claim, limit: int) -> Query:
@@ -96,18 +135,20 @@ def _step_back(entry: Claim) -> Steps[set[str]]:
     return {row[0] for row in back}
 
 
-def _read(rows: Sequence[Row], node: str) -> tuple[list[Candidate], list[str]]:
+def _as_claimed(row: Row, node: str) -> Row:
+    """A row of the line with state, started_at, token and node as the claim will set them."""
+    return (*row[:3], "running", *row[4:9], None, *row[10:16], row[16] + 1, node, *row[18:])
+
+
+def _read(rows: Sequence[Row]) -> tuple[list[Candidate], list[str]]:
     """The candidates, and the ids of what cannot be read: those end dead instead of stopping the claim."""
     found: list[Candidate] = []
     damaged: list[str] = []
     for row in rows:
         try:
-            # state, started_at, token and node as the claim will set them
-            job = job_of((*row[:3], "running", *row[4:9], None, *row[10:16], row[16] + 1, node, *row[18:-1]))
+            found.append(Candidate(job_of(row[:-1]), row[-1]))
         except Damaged:
             damaged.append(row[0])
-        else:
-            found.append(Candidate(job, row[-1]))
     return found, damaged
 
 
@@ -142,17 +183,22 @@ def _take(node: str, chosen: Sequence[Candidate]) -> Steps[list[Job]]:
     if not chosen:
         return []
     yield Many("claim", [(candidate.job.id, node) for candidate in chosen])
+    yield from _let_go(chosen)
+    return [candidate.job for candidate in chosen]
+
+
+def _let_go(claimed: Sequence[Candidate]) -> Steps[None]:
+    """Keys that are held only while a job waits."""
     short = [
         (candidate.job.task, candidate.job.unique, candidate.job.id)
-        for candidate in chosen
+        for candidate in claimed
         if candidate.unique_for == "waiting"
     ]
     if short:
         yield Many("release_unique", sorted(short))
-    return [candidate.job for candidate in chosen]
 
 
 def _bury(ids: Sequence[str], now: Instant) -> Steps[None]:
     if ids:
         rows = yield Many("bury", [(job, now) for job in ids])
-        yield from ends.after([ends.Ending(*row) for row in rows], JobState.DEAD, now)
+        yield from ends.after_all([ends.Ending(*row) for row in rows], JobState.DEAD, now)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from millpond.job import Instant, JobState
 from millpond.store.relational.query import Many, Query, Steps
-from millpond.store.relational.statistics import count
+from millpond.store.relational.statistics import Increments, count
 
 
 class Ending(NamedTuple):
@@ -22,13 +22,17 @@ class Ending(NamedTuple):
     parked: str | None
 
 
-def after(endings: Sequence[Ending], state: JobState, now: Instant) -> Steps[None]:
-    """These jobs have just ended in this state: everything that follows from it."""
+def after(endings: Sequence[Ending], state: JobState, now: Instant) -> Steps[Increments]:
+    """These jobs have just ended in this state: everything that follows from it. Returns how many others
+    fell with them, for the statistics."""
+    fallen: Increments = Counter()
     while endings:  # generation by generation: a family may be deeper than a stack
-        yield from _let_go(endings, state, now)
+        keys = [(ending.task, ending.unique, ending.id) for ending in endings if ending.unique is not None]
+        if keys:
+            yield Many("release_unique", sorted(keys))
         parents = [ending.id for ending in endings if ending.has_children]
         if not parents:
-            return
+            break
         if state is JobState.COMPLETED:
             children = yield Query("children_count", (parents,))
             if children:
@@ -38,20 +42,22 @@ def after(endings: Sequence[Ending], state: JobState, now: Instant) -> Steps[Non
             rows = yield Query("children", (parents,))
             endings = yield from _cancel(sorted({row[0] for row in rows}), "dependency", now)
             state = JobState.CANCELLED
+            fallen.update((ending.queue, state.value, 0) for ending in endings)
         yield Query("unlink", (parents,))
+    return fallen
 
 
-def _let_go(endings: Sequence[Ending], state: JobState, now: Instant) -> Steps[None]:
-    keys = [(ending.task, ending.unique, ending.id) for ending in endings if ending.unique is not None]
-    if keys:
-        yield Many("release_unique", sorted(keys))
-    yield from count(Counter((ending.queue, state.value, 0) for ending in endings), now)
+def after_all(endings: Sequence[Ending], state: JobState, now: Instant) -> Steps[None]:
+    """The same, and everybody is counted."""
+    fallen = yield from after(endings, state, now)
+    fallen.update((ending.queue, state.value, 0) for ending in endings)
+    yield from count(fallen, now)
 
 
 def cancel_waiting(ids: Sequence[str], reason: str, now: Instant) -> Steps[int]:
     """Cancel those of these jobs that wait, and what depends on them; returns how many of these did."""
     endings = yield from _cancel(ids, reason, now)
-    yield from after(endings, JobState.CANCELLED, now)
+    yield from after_all(endings, JobState.CANCELLED, now)
     return len(endings)
 
 

@@ -7,6 +7,7 @@ each one atomic step that any entitled node may repeat: being killed half-way le
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -95,8 +96,8 @@ def exchange(
         stale += yield from settle.start(node, started, now)
     if progress:
         stale += yield from settle.progress(node, progress)
-    jobs = (yield from claim.claim(node, claims, now)) if claims else []
-    cancelling = yield Query("cancelling", (node,))
+    jobs, asked = (yield from claim.claim(node, claims, now)) if claims else ([], True)
+    cancelling = (yield Query("cancelling", (node,))) if asked else []
     return Exchanged(tuple(jobs), tuple(stale), tuple(row[0] for row in cancelling))
 
 
@@ -126,21 +127,16 @@ def to_rescue(node: str, gone: Sequence[str]) -> Steps[list[str]]:
     if rescuer is None or rescuer.sealed or rescuer.expired(now, epoch):
         return []
     steady = now - rescuer.steady_since >= rescuer.lease
-    found = [
-        other.id
-        for other in nodes.values()
-        if other.id != node
-        and (
-            other.sealed
-            or (steady and other.expired(now, epoch))
-            or (other.id in gone and other.host == rescuer.host)
-        )
-    ]
+
+    def may_rescue(other: NodeRow) -> bool:
+        is_gone = other.id in gone and other.host == rescuer.host
+        return other.sealed or is_gone or (steady and other.expired(now, epoch))
+
     sealed: list[str] = []
-    for other in sorted(found):
+    for other in sorted(known.id for known in nodes.values() if known.id != node and may_rescue(known)):
         row = yield Query("lock_node", (other,))
         # Read again under its lock: it may have renewed meanwhile, and then it lives
-        if row and (other in gone or NodeRow(*row[0]).sealed or NodeRow(*row[0]).expired(now, epoch)):
+        if row and may_rescue(NodeRow(*row[0])):
             yield Query("seal", (other,))
             sealed.append(other)
     return sealed
@@ -157,7 +153,8 @@ def rescue_batch(dead: str, now: Instant) -> Steps[int]:
         yield Query("delete_node", (dead,))
         return 0
     verdicts = [(_held_row(row), _verdict(row, dead, now)) for row in jobs]
-    yield from settle.apply(verdicts, now, raise_token=1)
+    done = yield from settle.apply(dead, verdicts, now, raise_token=1)
+    yield from settle.conclude(done, now, Counter())
     return len(verdicts)
 
 

@@ -17,10 +17,12 @@ class Query(NamedTuple):
 
 
 class Many(NamedTuple):
-    """Run a statement for every row of parameters; the answers of all come back together."""
+    """Run a statement for every row of parameters; the answers of all come back together. What is `shared`
+    by the rows is said once and stands before them."""
 
     name: str
     rows: Sequence[Row]
+    shared: Row = ()
 
 
 class LeaseClock(NamedTuple):

@@ -40,12 +40,12 @@ def record(name: str, value: bytes | None, version: int | None) -> Steps[Documen
 def log(
     name: str, entries: Sequence[bytes], now: Instant, *, after: int, limit: int, keep: int
 ) -> Steps[list[Entry]]:
-    """Append to a log, forget what is beyond its bound, read on from a number."""
+    """Append to a log, forget what is beyond its bound (the last one stays: it has the number), read on."""
     if entries:
         yield Query("lock_log", (name,))
         ((last,),) = yield Query("last_entry", (name,))
         rows = [(name, last + place, now, entry) for place, entry in enumerate(entries, start=1)]
         yield Many("append", rows)
-        yield Query("forget_entries", (name, last + len(entries) - keep))
-    found = yield Query("entries", (name, after, limit))
+        yield Query("forget_entries", (name, last + len(entries) - max(1, keep)))
+    found = yield Query("entries", (name, after, max(0, limit)))
     return [Entry(int(number), int(at), bytes(data)) for number, at, data in found]

@@ -33,24 +33,20 @@ class Damaged(Exception):
 def job_of(row: Row) -> Job:
     """The job in a row of CLAIMED or WHOLE columns. Raises Damaged if somebody has broken it."""
     try:
-        head, (alone, cancelling, unique, slots, depends_on, options, payload), rest = (
-            row[:18],
-            row[18:25],
-            row[25:],
-        )
-        fields: Row = (
-            *head[:3],
-            _states[head[3]],
-            *head[4:],
-            bool(alone),
-            bool(cancelling),
-            unique,
+        (
+            id_, task, queue, state, reason, priority, rank, run_at, created_at, started_at, finished_at,
+            expires_at, attempt, errors, crashes, lost, token, node, alone, cancelling, unique, slots,
+            depends_on, options, payload, *rest,
+        ) = row  # fmt: skip
+        job = Job(
+            id_, task, queue, _states[state], reason, priority, rank, run_at, created_at, started_at,
+            finished_at, expires_at, attempt, errors, crashes, lost, token, node, bool(alone),
+            bool(cancelling), unique,
             () if slots is None else _slots.decode(slots),
             () if depends_on is None else _names.decode(depends_on),
             DEFAULTS if options == "{}" else _options.decode(options),
             bytes(payload),
-        )
-        job = Job(*fields)
+        )  # fmt: skip
         return job if not rest else with_ends(job, *rest)
     except (KeyError, ValueError, TypeError, msgspec.MsgspecError) as error:
         raise Damaged(str(error)) from error

@@ -1,9 +1,13 @@
-"""Recording outcomes: every write about a running job is checked against (node, token) first."""
+"""Recording outcomes: every write about a running job matches (node, token), or it is stale.
+
+Ends are written at once under that fence, and what was written says which were current. A job that is to
+run again is looked at first: somebody may have asked for its end.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from millpond.job import ENDS, Instant, JobState, Settlement, Transition
@@ -13,7 +17,9 @@ from millpond.store.relational import ends
 from millpond.store.relational.ends import Ending
 from millpond.store.relational.query import Many, Query, Row, Steps
 from millpond.store.relational.rows import Damaged, slot_names
-from millpond.store.relational.statistics import count, durations
+from millpond.store.relational.statistics import Increments, count, durations
+
+Key = tuple[str, int]  # the id and the token that a verdict is about
 
 
 class HeldRow(NamedTuple):
@@ -29,70 +35,104 @@ class HeldRow(NamedTuple):
     has_children: bool
 
 
+class Done(NamedTuple):
+    """A verdict that was carried out, and what may follow from it."""
+
+    id: str
+    token: int  # the one it was held under
+    task: str
+    queue: str
+    unique: str | None
+    slots: str | None
+    has_children: bool
+    state: str
+
+
 def settle(node: str, settlements: Sequence[Settlement], now: Instant) -> Steps[list[str]]:
     """Apply the verdicts that are current; returns the ids of the others."""
-    held = yield from _held(node, [settlement.id for settlement in settlements])
-    current, stale = [], []
-    for settlement in settlements:
-        row = held.get(settlement.id)
-        if row is None or row.token != settlement.token:
-            stale.append(settlement.id)
-        else:
-            del held[settlement.id]  # a second verdict on the same job is stale
-            current.append((row, settlement))
-    yield from apply([(row, settlement.transition) for row, settlement in current], now)
-    yield from count(durations((row.queue, settlement) for row, settlement in current), now)
-    return stale
+    first: dict[Key, Settlement] = {}
+    for settlement in settlements:  # a second verdict on the same job is stale
+        first.setdefault((settlement.id, settlement.token), settlement)
+    final = {key: item.transition for key, item in first.items() if item.transition.state in ENDS}
+    again = {key: item.transition for key, item in first.items() if key not in final}
+    done = yield from _finish(node, final, now)
+    if again:
+        rows = yield Query("held_rows", (node, [key[0] for key in again]))
+        held = [HeldRow(*row) for row in rows if row[:2] in again]
+        done += yield from apply(node, [(row, again[row.id, row.token]) for row in held], now)
+    current = {(item.id, item.token): item.queue for item in done}
+    yield from conclude(done, now, durations((queue, first[key]) for key, queue in current.items()))
+    if len(current) == len(settlements):
+        return []
+    return [item.id for item in settlements if not _counts(item, first, current)]
 
 
-def _held(node: str, ids: Sequence[str]) -> Steps[dict[str, HeldRow]]:
-    rows = yield Query("held_rows", (node, list(ids)))
-    return {row[0]: HeldRow(*row) for row in rows}
+def _counts(item: Settlement, first: Mapping[Key, Settlement], current: Mapping[Key, str]) -> bool:
+    return (item.id, item.token) in current and first[item.id, item.token] is item
 
 
-def apply(verdicts: Iterable[tuple[HeldRow, Transition]], now: Instant, raise_token: int = 0) -> Steps[None]:
-    """Carry out verdicts on jobs that are known to be held."""
-    finished: dict[JobState, list[Ending]] = {state: [] for state in sorted(ENDS)}
-    finish: list[Row] = []
-    requeue: list[Row] = []
-    freed: Counter[str] = Counter()
-    retried: Counter[tuple[str, str, int]] = Counter()
+def apply(
+    node: str, verdicts: Iterable[tuple[HeldRow, Transition]], now: Instant, raise_token: int = 0
+) -> Steps[list[Done]]:
+    """Write verdicts on jobs that are known to be held; what follows from them is for `conclude`."""
+    final: dict[Key, Transition] = {}
+    again: list[Row] = []
+    done: list[Done] = []
     for row, verdict in verdicts:
         transition = instead_if_cancelling(verdict) if row.cancelling else verdict
-        if transition.state in finished:
-            finish.append(_finish_row(row, transition, now, raise_token))
-            ending = Ending(row.id, row.task, row.queue, row.unique, bool(row.has_children), None)
-            finished[transition.state].append(ending)
+        if transition.state in ENDS:
+            final[row.id, row.token] = transition
         else:
-            requeue.append(_requeue_row(row, transition, raise_token))
-            retried[row.queue, "retried", 0] += 1
-        if row.slots is not None:
-            freed.update(_slots(row))
-    if finish:
-        yield Many("finish", finish)
-    if requeue:
-        yield Many("requeue", requeue)
+            again.append(_requeue_row(row, transition, raise_token))
+            done.append(Done(row.id, row.token, *row[3:], transition.state))
+    if again:
+        yield Many("requeue", again)
+    return done + (yield from _finish(node, final, now, raise_token))
+
+
+def _finish(
+    node: str, final: Mapping[Key, Transition], now: Instant, raise_token: int = 0
+) -> Steps[list[Done]]:
+    """Write ends; only those are done that this node held under the verdict's token."""
+    if not final:
+        return []
+    rows = [
+        (
+            job,
+            token,
+            verdict.state.value,
+            verdict.reason,
+            verdict.result,
+            verdict.attempt,
+            verdict.errors,
+            verdict.crashes,
+            verdict.lost,
+            _text(verdict.line),
+        )
+        for (job, token), verdict in final.items()
+    ]
+    done = yield Many("finish", rows, (node, now, raise_token))
+    return [Done(*row) for row in done]
+
+
+def conclude(done: Sequence[Done], now: Instant, tally: Increments) -> Steps[None]:
+    """What follows from verdicts that were carried out; all of it is counted together."""
+    freed: Counter[str] = Counter()
+    followed: dict[str, list[Ending]] = {state: [] for state in sorted(ENDS)}
+    for item in done:
+        if item.slots is not None:
+            freed.update(_slots(item))
+        if item.state in followed and (item.unique is not None or item.has_children):
+            ending = Ending(item.id, item.task, item.queue, item.unique, bool(item.has_children), None)
+            followed[item.state].append(ending)
     if freed:
         yield Many("free_slots", sorted(freed.items()))
-    yield from count(retried, now)
-    for state, endings in finished.items():
-        yield from ends.after(endings, state, now)
-
-
-def _finish_row(row: HeldRow, transition: Transition, now: Instant, raise_token: int) -> Row:
-    return (
-        row.id,
-        transition.state.value,
-        transition.reason,
-        transition.result,
-        now,
-        transition.attempt,
-        transition.errors,
-        transition.crashes,
-        transition.lost,
-        _text(transition.line),
-        raise_token,
-    )
+    for state, endings in followed.items():
+        tally.update((yield from ends.after(endings, JobState(state), now)))
+    states = Counter((item.queue, item.state) for item in done)
+    for (queue, state), number in states.items():
+        tally[queue, state if state in followed else "retried", 0] += number
+    yield from count(tally, now)
 
 
 def _requeue_row(row: HeldRow, transition: Transition, raise_token: int) -> Row:
@@ -115,9 +155,9 @@ def _text(line: bytes) -> str:
     return line.decode() + "\n" if line else ""
 
 
-def _slots(row: HeldRow) -> list[str]:
+def _slots(item: Done) -> list[str]:
     try:
-        return slot_names(row.slots)
+        return slot_names(item.slots)
     except Damaged:
         return []  # it could not have been claimed; whoever broke it since has broken the slot's count
 

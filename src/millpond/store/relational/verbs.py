@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from millpond.job import Enqueued, Job, NewJob, Settlement, Slot
@@ -112,7 +113,11 @@ class RelationalStore(ABC):
 
     def replay(self, chosen: Filter) -> int:
         """Queue dead jobs again with fresh budgets."""
-        return self._repeat(lambda now: admin.replay(chosen, now))
+        total, below = self.write(lambda now: admin.replay(chosen, now, None))
+        while below is not None:
+            number, below = self.write(partial(admin.replay, chosen, below=below))
+            total += number
+        return total
 
     def prune(self, retention: Retention, chosen: Filter | None = None) -> int:
         """Delete what ended long ago, or ended jobs by choice."""

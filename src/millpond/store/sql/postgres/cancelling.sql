@@ -1,1 +1,1 @@
-SELECT id FROM {schema}.jobs WHERE node = $1 AND state = 'running' AND cancelling
+SELECT id FROM {schema}.jobs WHERE node = $1 AND cancelling AND state = 'running'

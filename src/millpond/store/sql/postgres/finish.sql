@@ -1,21 +1,37 @@
+-- Only what this node holds under the verdict's token ends, and moves to the history. OFFSET 0 hides from the
+-- planner that all have one node and state: it would begin with those, and compare each with each.
 WITH gone AS (
     DELETE FROM {schema}.jobs AS job
-    USING unnest(
-        $1::text[], $2::text[], $3::text[], $4::bytea[], $5::bigint[], $6::integer[], $7::integer[],
-        $8::integer[], $9::integer[], $10::text[], $11::integer[]
-    ) AS verdict (id, state, reason, result, ended_at, attempt, errors, crashes, lost, line, raised)
-    WHERE job.id = verdict.id
+    USING (
+        SELECT *, $1::text AS node, 'running' AS held
+        FROM unnest(
+            $4::text[], $5::bigint[], $6::text[], $7::text[], $8::bytea[], $9::integer[], $10::integer[],
+            $11::integer[], $12::integer[], $13::text[]
+        ) AS said (id, token, state, reason, result, attempt, errors, crashes, lost, line)
+        OFFSET 0
+    ) AS verdict
+    WHERE
+        job.id = verdict.id AND job.token = verdict.token AND job.node = verdict.node
+        AND job.state = verdict.held
     RETURNING
-        job.id, job.task, job.queue, verdict.state, verdict.reason, job.priority, job.rank, job.run_at,
-        job.created_at, job.started_at, verdict.ended_at, job.expires_at, verdict.attempt, verdict.errors,
-        verdict.crashes, verdict.lost, job.token + verdict.raised AS token, job.alone, job.unique_key,
-        job.slots, job.depends_on, job.options, job.payload, job.unique_for, job.has_children, verdict.result,
-        job.progress, job.attempts || verdict.line AS attempts
+        job.id, job.token, job.task, job.queue, job.unique_key, job.slots, job.has_children, verdict.state,
+        verdict.reason, job.priority, job.rank, job.run_at, job.created_at, job.started_at, job.expires_at,
+        verdict.attempt, verdict.errors, verdict.crashes, verdict.lost, job.alone, job.depends_on,
+        job.options, job.payload, job.unique_for, verdict.result, job.progress,
+        job.attempts || verdict.line AS attempts
+),
+
+kept AS (
+    INSERT INTO {schema}.history (
+        id, token, task, queue, unique_key, slots, has_children, state, reason, priority, rank, run_at,
+        created_at, started_at, expires_at, attempt, errors, crashes, lost, alone, depends_on, options,
+        payload, unique_for, result, progress, attempts, finished_at
+    )
+    SELECT
+        id, token + $3::integer, task, queue, unique_key, slots, has_children, state, reason, priority, rank,
+        run_at, created_at, started_at, expires_at, attempt, errors, crashes, lost, alone, depends_on,
+        options, payload, unique_for, result, progress, attempts, $2::bigint
+    FROM gone
 )
 
-INSERT INTO {schema}.history (
-    id, task, queue, state, reason, priority, rank, run_at, created_at, started_at, finished_at, expires_at,
-    attempt, errors, crashes, lost, token, alone, unique_key, slots, depends_on, options, payload, unique_for,
-    has_children, result, progress, attempts
-)
-SELECT * FROM gone
+SELECT id, token, task, queue, unique_key, slots, has_children, state FROM gone

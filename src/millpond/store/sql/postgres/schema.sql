@@ -43,6 +43,7 @@ CREATE INDEX ready ON {schema}.jobs (queue, rank, id) WHERE state = 'queued' AND
 CREATE INDEX parked ON {schema}.jobs (queue, parked, rank, id) WHERE parked IS NOT NULL;
 CREATE INDEX due ON {schema}.jobs (run_at) WHERE state = 'scheduled';
 CREATE INDEX running ON {schema}.jobs (node, id) WHERE state = 'running';
+CREATE INDEX cancelling ON {schema}.jobs (node) WHERE cancelling AND state = 'running';
 CREATE INDEX expiring ON {schema}.jobs (expires_at) WHERE expires_at IS NOT NULL AND state <> 'running';
 CREATE TABLE {schema}.history (
     id text COLLATE "C" PRIMARY KEY,

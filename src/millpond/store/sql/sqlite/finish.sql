@@ -1,4 +1,4 @@
 UPDATE millpond_jobs
-SET state = ?2, reason = ?3, result = ?4, finished_at = ?5, attempt = ?6, errors = ?7, crashes = ?8, lost = ?9,
-    attempts = attempts || ?10, token = token + ?11, node = NULL, cancelling = 0
-WHERE id = ?1
+SET state = ?6, reason = ?7, result = ?8, finished_at = ?2, attempt = ?9, errors = ?10, crashes = ?11, lost = ?12,
+    attempts = attempts || ?13, token = token + ?3, node = NULL, cancelling = 0
+WHERE id = ?4 AND token = ?5 AND node = ?1 AND state = 'running'

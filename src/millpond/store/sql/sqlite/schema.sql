@@ -38,6 +38,7 @@ CREATE INDEX millpond_ready ON millpond_jobs (queue, rank, id) WHERE state = 'qu
 CREATE INDEX millpond_parked ON millpond_jobs (queue, parked, rank, id) WHERE parked IS NOT NULL;
 CREATE INDEX millpond_due ON millpond_jobs (run_at) WHERE state = 'scheduled';
 CREATE INDEX millpond_running ON millpond_jobs (node) WHERE state = 'running';
+CREATE INDEX millpond_cancelling ON millpond_jobs (node) WHERE cancelling = 1 AND state = 'running';
 CREATE INDEX millpond_dead ON millpond_jobs (id) WHERE state = 'dead';
 CREATE INDEX millpond_expiring ON millpond_jobs (expires_at)
     WHERE expires_at IS NOT NULL AND state IN ('blocked', 'scheduled', 'queued');

@@ -1,0 +1,80 @@
+"""`millpond nodes`: which nodes have a lease, what they run, and which are being rescued."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from millpond.cli.output import number_of, span, table, words
+from millpond.cli.session import Session, shared
+from millpond.store.protocol import NodeRecord
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+MACHINE_ONLY = {"boot", "namespace", "begun"}  # by which nodes of one machine know each other
+
+
+@click.command("nodes")
+@shared
+@click.pass_obj
+def command(session: Session) -> None:
+    """List nodes with their leases and how many jobs they run."""
+    nodes = sorted(session.store.counts().nodes, key=lambda node: (node.host, node.id))
+    session.answer({"nodes": [_document(node) for node in nodes]}, lambda: _rows(nodes))
+
+
+def _document(node: NodeRecord) -> dict[str, Any]:
+    return {
+        "id": node.id,
+        "host": node.host,
+        "state": _state(node),
+        "lease_left": round(node.lease_left, 3),
+        "running": node.running,
+        "info": _info(node),
+    }
+
+
+def _state(node: NodeRecord) -> str:
+    """An expired lease alone refuses nothing: the node may be back before anybody rescues its jobs."""
+    if node.sealed:
+        return "rescued"
+    return "live" if node.lease_left > 0 else "silent"
+
+
+def _info(node: NodeRecord) -> Any:
+    """What the node says about itself; hostile text, and perhaps of a later version."""
+    try:
+        return json.loads(node.info, parse_constant=str)
+    except (ValueError, RecursionError):
+        return node.info.decode(errors="backslashreplace")
+
+
+# --- for people ------------------------------------------------------------------------------------------
+def _rows(nodes: list[NodeRecord]) -> list[RenderableType]:
+    if not nodes:
+        return [words("no nodes: jobs wait until one is started with `millpond run`")]
+    rows = [
+        (node.id, node.host, _state(node), _lease(node), node.running, _shown(_info(node))) for node in nodes
+    ]
+    silent = sum(_state(node) == "silent" for node in nodes)
+    hint = f"{number_of(silent, 'node')} did not renew in time: any live node will run those jobs again"
+    columns = ("node", "host", "state", "lease left", "running", "info")
+    return [table(columns, rows), *([words(hint)] if silent else [])]
+
+
+def _lease(node: NodeRecord) -> str:
+    return span(node.lease_left) if node.lease_left > 0 else f"over for {span(-node.lease_left)}"
+
+
+def _shown(info: Any) -> str:
+    """What people want to know, as name=value."""
+    if not isinstance(info, dict):
+        return str(info)
+    return " ".join(f"{name}={_plain(value)}" for name, value in info.items() if name not in MACHINE_ONLY)
+
+
+def _plain(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,1 @@
+"""Layer 2: the node, one supervisor process per machine that claims, runs and settles jobs."""

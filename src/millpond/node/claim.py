@@ -1,0 +1,307 @@
+"""The claim-and-settle loop: one round trip tells the store what ended and takes what fits.
+
+Sleeps until something ended, the store hints at work, or it is time to look. Whatever happens to the
+store, the loop goes on: what was not acknowledged is said again, and an outcome that is unknown is
+resolved by asking the store what this node holds.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from millpond.errors import NodeRefused, OutcomeUnknown, StoreError
+from millpond.job import Job, Released, Returned, Settlement
+from millpond.rules.backoff import pause
+from millpond.store.protocol import Claim, Exchanged, Progress, Started
+from millpond.verdict import settlement
+
+if TYPE_CHECKING:
+    from millpond.node.inflight import JobTask
+    from millpond.node.queue_pool import QueuePool
+    from millpond.node.state import NodeState
+
+logger = logging.getLogger("millpond")
+BATCH = 1000  # settlements of one round
+POLL = 1.0  # how often to look without a hint: the truth, in case hints are lost
+WATCH = 0.1  # how often to see which jobs have begun, while any have not been told
+BEGUN_FOR = 0.05  # a job that has run this long is told to have begun; shorter ones just end
+LINGER = 0.003  # how long to let ends gather while the workers have plenty to do
+GATHER = 64
+MOST_UNSETTLED = 64 << 20  # bytes of ends that wait; beyond it nothing more is claimed
+
+
+class ClaimLoop:
+    """The thread that talks to the store about jobs."""
+
+    def __init__(self, state: NodeState) -> None:
+        self.state = state
+        self.bell = threading.Event()
+        self.hinted = True
+        self.refused = False  # the heartbeat was told that this incarnation is rescued
+        self.stopping = False
+        self.round_trip = 0.005
+        self.rounds = 0
+        self.settled = self.stale = 0
+        self.round_at = time.monotonic()  # the last completed one
+        self.trouble: str | None = None
+        self._failures = 0
+        self._sequence = 0
+        self._full = True  # the last claim got all it asked for: there is more
+        self._look_at = 0.0
+        self._watch_at = 0.0
+        self._unsure: int | None = None  # so many settlements were said, and their outcome is unknown
+        state.line.ring = self._ring
+
+    def _ring(self) -> None:
+        if not self.bell.is_set():
+            self.bell.set()
+
+    def hint(self) -> None:
+        """There may be work."""
+        self.hinted = True
+        self.bell.set()
+
+    # --- the loop -------------------------------------------------------------------------------------
+    def run(self) -> None:
+        """Until the node says stop."""
+        while not self.stopping:
+            try:
+                self._round()
+            except Exception:  # a bug; the node must go on all the same
+                logger.exception("A claim round failed; the next one follows")
+                self._sleep(1.0)
+
+    def _round(self) -> None:
+        now = time.monotonic()
+        self._take_ends()
+        if self.refused:
+            self._be_reborn()
+        if self._unsure is not None and not self._resolved():
+            return
+        settlements = self.state.line.batch(BATCH)
+        started, tasks = self._begun(now)
+        progress = self._progress()
+        claims = self._claims(now, busy=bool(settlements))
+        if not (settlements or started or progress or claims):
+            if not self._failures:
+                self.round_at = now  # nothing to say is a round, too
+            self._wait(now)
+            return
+        answer = self._exchange(settlements, started, progress, claims)
+        if answer is not None:
+            for task in tasks:
+                task.told = True
+            self._apply(answer, settlements, claims)
+
+    def _wait(self, now: float) -> None:
+        wake = self._look_at
+        if any(pool.held for pool in self.state.pools.values()):
+            wake = min(wake, self._watch_at)
+        if self.bell.wait(max(0.0, wake - now)):
+            self.bell.clear()
+            if self._plenty():  # nobody waits for us: let more ends gather
+                time.sleep(LINGER)
+
+    def _plenty(self) -> bool:
+        return len(self.state.line.raw) < GATHER and any(
+            len(pool.held) > 2 * pool.settings.most * pool.settings.concurrency
+            for pool in self.state.pools.values()
+        )
+
+    def _sleep(self, seconds: float) -> None:
+        """Wait in trouble; only the end of the node wakes us."""
+        until = time.monotonic() + seconds
+        while not self.stopping and (left := until - time.monotonic()) > 0:
+            self.bell.wait(min(left, 0.1))
+            self.bell.clear()
+            self._take_ends()
+
+    # --- what to say ----------------------------------------------------------------------------------
+    def _take_ends(self) -> None:
+        state = self.state
+        ends = state.line.ends()
+        if not ends:
+            return
+        offset = state.offset()
+        for end in ends:
+            task = end.task
+            run = None if end.begun_at is None else (end.ended_at - end.begun_at) / 1e6
+            pool = state.pool_of(task.job)
+            if pool is not None:
+                pool.forget(task, run if type(end.outcome) is Returned else None)
+                pool.count(end.outcome)
+            if not task.disowned:
+                state.line.put(end, state.identity.id, offset)
+
+    def _begun(self, now: float) -> tuple[list[Started], list[JobTask]]:
+        """Jobs that have begun and of which the store does not know it."""
+        if now < self._watch_at:
+            return [], []
+        self._watch_at = now + WATCH
+        tasks = []
+        for pool in self.state.pools.values():
+            if not pool.held:
+                continue
+            for task, since in pool.begun():
+                task.begun_at = since
+                if not task.told and not task.disowned and now - since >= BEGUN_FOR:
+                    tasks.append(task)
+        return [Started(task.job.id, task.job.token) for task in tasks], tasks
+
+    def _progress(self) -> list[Progress]:
+        said = []
+        for pool in self.state.pools.values():
+            if pool.notes:
+                notes, pool.notes = pool.notes, {}
+                for job_id, data in notes.items():
+                    task = pool.held.get(job_id)
+                    if task is not None and not task.disowned:
+                        said.append(Progress(job_id, task.job.token, data))
+        return said
+
+    def _claims(self, now: float, *, busy: bool) -> list[Claim]:
+        state = self.state
+        due = now >= self._look_at
+        if not (due or self.hinted or self._full or busy) or not state.may_claim():
+            if due:
+                self._look_at = now + POLL
+            return []
+        if state.line.size > MOST_UNSETTLED:
+            return []
+        if due:
+            self._look_at = now + POLL * random.uniform(0.9, 1.1)  # nodes must not march in step
+        self.hinted = False
+        claims = [claim for pool in state.pools.values() for claim in pool.claims(self.round_trip)]
+        if not claims:
+            self._full = False
+        return claims
+
+    # --- saying it --------------------------------------------------------------------------------------
+    def _exchange(
+        self,
+        settlements: Sequence[Settlement],
+        started: Sequence[Started],
+        progress: Sequence[Progress],
+        claims: Sequence[Claim],
+    ) -> Exchanged | None:
+        state = self.state
+        self._sequence += 1
+        before = time.monotonic()
+        try:
+            answer = state.store.exchange(
+                state.identity.id,
+                self._sequence,
+                settlements=settlements,
+                started=started,
+                progress=progress,
+                claims=claims,
+            )
+        except NodeRefused:
+            self._be_reborn()
+        except OutcomeUnknown as error:
+            self._unsure = len(settlements)
+            self._in_trouble(error)
+        except StoreError as error:
+            self._in_trouble(error)
+        else:
+            self.round_trip += (time.monotonic() - before - self.round_trip) * 0.2
+            self._fine()
+            return answer
+        return None
+
+    def _apply(self, answer: Exchanged, settlements: Sequence[Settlement], claims: Sequence[Claim]) -> None:
+        state = self.state
+        state.line.settled(len(settlements))
+        self.settled += len(settlements) - len(answer.stale)
+        self.stale += len(answer.stale)
+        self._tell(settlements, answer.stale)
+        if claims:
+            self._full = len(answer.claimed) >= sum(claim.limit for claim in claims)
+        if answer.claimed:
+            self._hand_out(answer.claimed)
+        for job_id in answer.cancelling:
+            state.cancel(job_id)
+
+    def _tell(self, settlements: Sequence[Settlement], stale: Sequence[str] = ()) -> None:
+        for said in settlements:
+            self.state.accepted(said, said.id not in stale)
+
+    def _hand_out(self, jobs: Sequence[Job]) -> None:
+        by_pool: dict[QueuePool, list[Job]] = {}
+        for job in jobs:
+            pool = self.state.pool_of(job)
+            if pool is None or not self.state.may_claim():
+                self._release(job)
+            else:
+                by_pool.setdefault(pool, []).append(job)
+        for pool, some in by_pool.items():
+            pool.take(some)
+
+    def _release(self, job: Job) -> None:
+        said = settlement(job, Released(), self.state.identity.id, now=self.state.store_now())
+        self.state.line.waiting.append(said)
+        self.state.line.size += 500
+
+    # --- trouble ------------------------------------------------------------------------------------------
+    def _fine(self) -> None:
+        self.rounds += 1
+        self.round_at = time.monotonic()
+        if self._failures:
+            self.trouble, self._failures = None, 0
+            self.hinted = True
+
+    def _in_trouble(self, error: StoreError) -> None:
+        self._failures += 1
+        self.trouble = str(error)
+        self._sleep(pause(self._failures, random.random()))
+
+    def _resolved(self) -> bool:
+        """Ask the store what became of an exchange whose answer was lost.
+
+        It may still be on its way: an empty one with a later number first, after which it is refused.
+        """
+        state = self.state
+        said = state.line.batch(self._unsure or 0)
+        self._sequence += 1
+        try:
+            state.store.exchange(state.identity.id, self._sequence)
+            held = state.store.held(state.identity.id)
+        except NodeRefused:
+            self._be_reborn()
+            return False
+        except StoreError as error:
+            self._in_trouble(error)
+            return False
+        self._unsure = None
+        still = {(job.id, job.token) for job in held.jobs}
+        if said and not any((one.id, one.token) in still for one in said):  # all in one step, or none
+            self._tell(said)
+            state.line.settled(len(said))
+            self.settled += len(said)
+        known = {said.id for said in state.line.waiting} | {end[0].job.id for end in list(state.line.raw)}
+        for job in held.jobs:
+            if job.id not in known and not state.holds(job):
+                self._release(job)  # claimed in the answer that was lost
+        self._fine()
+        return True
+
+    def _be_reborn(self) -> None:
+        """We were rescued: our jobs are others' now. Stop them, and go on under a new name."""
+        state = self.state
+        logger.error("Node %s was rescued by another: its jobs run elsewhere now", state.identity.id)
+        self.refused = False
+        self._unsure = None
+        state.disown_all()
+        self.stale += state.line.drop_all()
+        state.forget_news()
+        state.identity.born_again()
+        self._sequence = 0
+        try:
+            state.renew()
+        except StoreError as error:
+            self._in_trouble(error)

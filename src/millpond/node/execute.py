@@ -1,0 +1,150 @@
+"""Inside the worker: a claimed job's bytes become a call of its task, and the end of it becomes bytes.
+
+The app was installed here when the worker was born. Nothing here touches a store or decides how a job
+goes on; progress is told to the node, which tells the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import struct
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from millpond.execution import arun, run
+from millpond.job import Outcome, Returned
+from millpond.node.doorway import StoreOfTheNode
+from millpond.node.tidy import Surroundings
+from millpond.pool import worker as pool_worker
+from millpond.pool.page import SLOTS, UNWANTED
+from millpond.pool.wire import NOTE
+from millpond.pool.worker import run_coroutine
+
+if TYPE_CHECKING:
+    from millpond.app import App
+
+TIMES = struct.Struct("<qq")  # begun and ended, microseconds since 1970 by this machine's clock
+ID = 36  # characters of a job's id
+PROGRESS_EVERY = 0.05  # seconds between two reports of one job; what comes sooner is left out
+
+_app: App
+_threads: ThreadPoolExecutor | None = None
+_surroundings: Surroundings
+_encode = msgspec.json.Encoder().encode
+
+
+class Order(NamedTuple):
+    """What a worker is told about a job."""
+
+    task: str
+    payload: bytes
+    id: str
+    queue: str
+    attempt: int
+    token: int
+    trace: dict[str, str] | None
+
+
+def install(load: Callable[[], App], threads: int, doorway: str | None) -> None:
+    """The first thing in a worker's life: get the app, and threads if jobs are to share this process.
+
+    `doorway` is where a store in the node's memory is reached.
+    """
+    global _app, _threads, _surroundings
+    _app = load()
+    _surroundings = Surroundings()
+    if doorway is not None:
+        _app.store = StoreOfTheNode(doorway)
+    if threads:
+        _threads = ThreadPoolExecutor(threads, thread_name_prefix="millpond-job")
+
+
+def execute(*order: object) -> bytes | str:
+    """Run one job here; an async one on the loop that this worker keeps."""
+    answer = _execute(*order)
+    _surroundings.restore()
+    return answer
+
+
+def _execute(*order: object) -> bytes | str:
+    begun = time.time_ns() // 1000
+    job = Order(*order)  # type: ignore[arg-type]
+    if job.trace:
+        with _span(job) as ended:
+            outcome = run(_app, job, Reporter(job), finish=run_coroutine)
+            ended(outcome)
+        return packed(begun, outcome)
+    return packed(begun, run(_app, job, Reporter(job), finish=run_coroutine))
+
+
+async def aexecute(*order: object) -> bytes | str:
+    """Run one job on the loop of this worker, beside others."""
+    begun = time.time_ns() // 1000
+    job = Order(*order)  # type: ignore[arg-type]
+    if job.trace:
+        with _span(job) as ended:
+            outcome = await arun(_app, job, Reporter(job))
+            ended(outcome)
+        return packed(begun, outcome)
+    return packed(begun, await arun(_app, job, Reporter(job)))
+
+
+def _span(job: Order) -> AbstractContextManager[Callable[[Outcome], None]]:
+    from millpond.node.tracing import running
+
+    return running(job.trace or {}, job=job.id, task=job.task, queue=job.queue, attempt=job.attempt + 1)
+
+
+async def texecute(*order: object) -> bytes | str:
+    """Run one job in a thread of this worker, beside others."""
+    context = contextvars.copy_context()
+    return await asyncio.get_running_loop().run_in_executor(_threads, lambda: context.run(_execute, *order))
+
+
+class Reporter:
+    """Takes a job's progress to the node."""
+
+    __slots__ = ("_id", "_next")
+
+    def __init__(self, job: Order) -> None:
+        self._id = job.id
+        self._next = 0.0
+
+    def __call__(self, data: bytes) -> None:
+        now = time.monotonic()
+        worker = pool_worker.current
+        if now >= self._next and worker is not None:
+            self._next = now + PROGRESS_EVERY
+            worker.outbox.send(NOTE, self._id.encode() + data)
+
+    def unwanted(self) -> bool:
+        """Has the node been asked to end the job that this worker runs?"""
+        worker = pool_worker.current
+        return worker is not None and worker.page.words[UNWANTED] == worker.page.words[SLOTS]
+
+
+def packed(begun: int, outcome: Outcome) -> bytes | str:
+    """An outcome for the way home: a result as it is, anything else as JSON."""
+    times = TIMES.pack(begun, time.time_ns() // 1000)
+    if type(outcome) is Returned and outcome.refused is None and outcome.result is not None:
+        return times + outcome.result
+    return times.hex() + _encode(outcome).decode()
+
+
+_decode = msgspec.json.Decoder(Outcome).decode
+
+
+def unpacked(value: bytes | str) -> tuple[Outcome, int, int]:
+    """The outcome, and when it began and ended."""
+    if type(value) is bytes:
+        begun, ended = TIMES.unpack_from(value)
+        return Returned(value[TIMES.size :]), begun, ended
+    assert isinstance(value, str)
+    begun, ended = TIMES.unpack(bytes.fromhex(value[: 2 * TIMES.size]))
+    return _decode(value[2 * TIMES.size :]), begun, ended

@@ -1,0 +1,73 @@
+"""Keeps the node's lease: a thread of its own, with a connection of its own, that waits for nobody.
+
+When the lease can no longer be renewed in time, the jobs that hold slots are stopped before it ends:
+another node may run their like from then on. All other jobs go on.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from millpond.errors import NodeRefused, StoreError
+
+if TYPE_CHECKING:
+    from millpond.node.claim import ClaimLoop
+    from millpond.node.state import NodeState
+
+logger = logging.getLogger("millpond")
+BEATS = 5  # renewals in the length of one lease
+AGAIN = 0.5  # seconds until a renewal that failed is tried again
+MARGIN = 0.15  # the part of a lease before whose end the holders of slots are stopped
+
+
+class Heartbeat:
+    """The thread that renews."""
+
+    def __init__(self, state: NodeState, loop: ClaimLoop) -> None:
+        self._state = state
+        self._loop = loop
+        self._stop = threading.Event()
+        self._fenced = False
+
+    def run(self) -> None:
+        """Until the node has nothing to keep any more."""
+        every = self._state.lease / BEATS
+        due = time.monotonic() + every
+        while not self._stop.wait(max(0.0, due - time.monotonic())):
+            due = time.monotonic() + (every if self._beat() else min(AGAIN, every))
+            self._fence()
+
+    def stop(self) -> None:
+        """No more beats."""
+        self._stop.set()
+
+    def _beat(self) -> bool:
+        try:
+            self._state.renew()
+        except NodeRefused:
+            self._loop.refused = True
+            self._loop.bell.set()
+        except StoreError as error:
+            logger.warning(
+                "The lease could not be renewed (%.1f s left): %s", self._state.lease_left(), error
+            )
+            return False
+        except Exception:  # whatever it is, the heart goes on
+            logger.exception("Renewing the lease failed")
+            return False
+        self._fenced = False
+        return True
+
+    def _fence(self) -> None:
+        state = self._state
+        if self._fenced or state.lease_left() > state.lease * MARGIN:
+            return
+        self._fenced = True
+        for pool in state.pools.values():
+            for task in list(pool.held.values()):
+                if task.job.slots:
+                    logger.error("Job %s holds slots and the lease ends: it is stopped", task.job.id)
+                    pool.kill(task)

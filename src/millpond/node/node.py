@@ -1,0 +1,250 @@
+"""`Node`: one machine's supervisor, with a pool for each queue; starts and stops everything.
+
+    with Node(app): ...                      # inside a program
+    Node(app, queues=["mail"]).run()         # as a process of its own, with signals
+
+Handlers never run in this process. How it stops is decided in `rules/shutdown.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Self
+
+from millpond.errors import OptionError, StoreError
+from millpond.node.claim import POLL, ClaimLoop
+from millpond.node.doorway import Doorway
+from millpond.node.ending import let_finish, stop_all
+from millpond.node.heartbeat import Heartbeat
+from millpond.node.monitoring import Monitoring
+from millpond.node.news import connect, pool_news
+from millpond.node.queue_pool import QueuePool
+from millpond.node.reporting import report_on
+from millpond.node.source import source_of
+from millpond.node.state import NodeState
+from millpond.node.upkeep import Upkeep
+from millpond.options import Duration, check_queue, nearest
+from millpond.pool_settings import PoolSettings, default_settings
+from millpond.rules import shutdown
+from millpond.store.opening import open_store
+from millpond.store.protocol import LEASE, Retention
+from millpond.units import seconds
+
+if TYPE_CHECKING:
+    from millpond.app import App
+    from millpond.node.alerts import Hook
+    from millpond.node.report import NodeReport
+
+logger = logging.getLogger("millpond")
+GRACE = 25.0
+LAST_WORDS = 5.0  # how long a node that stops tries to settle what ended
+SHORTEST_LEASE = 1.0
+
+
+class Node:
+    """Runs the jobs of an app on this machine."""
+
+    def __init__(
+        self,
+        app: App,
+        *,
+        queues: Iterable[str] | None = None,
+        grace: Duration = GRACE,
+        lease: Duration = LEASE,
+        retention: Retention | None = None,
+        alerts: Iterable[Hook] = (),
+    ) -> None:
+        self.app = app
+        self.grace = seconds(grace, name="grace")
+        self.settings = pools_for(app, queues)
+        length = seconds(lease, name="lease")
+        if length < SHORTEST_LEASE:
+            raise OptionError(f"lease must be at least {SHORTEST_LEASE:g} s, not {length:g}")
+        self._state = NodeState(app.store, length)
+        if app._address is not None and not app._address.startswith("memory:"):
+            self._state.heart = open_store(app._address)  # nothing that the loop does can hold it up
+        self.monitoring = Monitoring(self.report, alerts)
+        self.subscribe = self.monitoring.events.subscribe
+        connect(self._state, self.monitoring)
+        self._loop = ClaimLoop(self._state)
+        self._heart = Heartbeat(self._state, self._loop)
+        self._upkeep = Upkeep(self._state, retention or Retention(), self.monitoring.events)
+        self._threads: list[threading.Thread] = []
+        self._doorway: Doorway | None = None
+        self._ladder = [shutdown.Ladder()]
+        self._stopped = threading.Event()
+        self._changing = threading.Lock()
+        self._started_at = time.monotonic()
+
+    # --- starting ---------------------------------------------------------------------------------------
+    def start(self) -> None:
+        """Take a lease, start the pools, begin to claim."""
+        with self._changing:
+            if self._threads or self._stopped.is_set():
+                raise OptionError("a node can be started once: make another")
+            state = self._state
+            source = source_of(self.app)
+            if state.store.url == "memory://":
+                self._doorway = Doorway(state.store)
+                source = source._replace(doorway=self._doorway.path)
+            for settings in self.settings:
+                pool = QueuePool(settings, source, state.line.add, pool_news(self.monitoring, settings.name))
+                state.pools[settings.name] = pool
+                state.by_queue.update(dict.fromkeys(settings.queues, pool))
+            state.identity.facts["queues"] = sorted(state.by_queue)
+            state.renew()
+            for pool in state.pools.values():
+                pool.start()
+            state.phase = "running"
+            for name, target in (
+                ("claim", self._loop.run),
+                ("heartbeat", self._heart.run),
+                ("upkeep", self._upkeep.run),
+                ("listen", self._listen),
+            ):
+                thread = threading.Thread(target=target, name=f"millpond-{name}", daemon=True)
+                thread.start()
+                self._threads.append(thread)
+            state.durability = state.store.durability()
+            self.monitoring.start()
+
+    def run(self) -> int:
+        """Be this process's main business until a signal ends it; returns the exit code."""
+        from millpond.node.serving import serve
+
+        return serve(self, grace=self.grace)
+
+    def keep(self, retention: Retention) -> None:
+        """Other times after which ended jobs are deleted."""
+        self._upkeep.retention = retention
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.stop(0.0 if kind is not None and not issubclass(kind, Exception) else None)
+
+    def _listen(self) -> None:
+        """Wait for the store's hints."""
+        state, loop = self._state, self._loop
+        queues = list(state.by_queue)
+        while not loop.stopping:
+            try:
+                if state.store.wait(queues, POLL):
+                    loop.hint()
+            except Exception as error:  # only a hint; looking without one goes on
+                logger.debug("Listening failed: %s", error)
+                self._stopped.wait(POLL)
+
+    # --- stopping -----------------------------------------------------------------------------------
+    def stop(self, grace: Duration | None = None) -> None:
+        """Drain and stop: give back what has not begun, finish what runs within `grace`."""
+        self.drain(self.grace if grace is None else seconds(grace, name="grace"))
+        self.wait()
+
+    def drain(self, grace: float) -> None:
+        """Begin to stop, without waiting for it."""
+        with self._changing:
+            if self._state.phase in ("draining", "stopped"):
+                return
+            was = self._state.phase
+            self._state.phase = "draining"
+            self._ladder[0] = shutdown.drain(self._ladder[0], grace, time.monotonic())
+            if was == "starting":
+                self._state.phase = "stopped"
+                self._stopped.set()
+                return
+        for pool in self._state.pools.values():
+            pool.withdraw()
+        self._loop.bell.set()
+        threading.Thread(target=self._wind_down, name="millpond-stop").start()
+
+    def hurry(self) -> None:
+        """Give running jobs only a moment more."""
+        self.drain(self.grace)
+        self._ladder[0] = shutdown.hurry(self._ladder[0], time.monotonic())
+
+    def kill(self) -> None:
+        """Stop now, whatever runs."""
+        self.drain(0.0)
+        self._ladder[0] = shutdown.kill(self._ladder[0], time.monotonic())
+
+    def hold(self) -> None:
+        """Claim nothing more for the time being; what was claimed goes on."""
+        if self._state.phase == "running":
+            self._state.phase = "held"
+
+    def go_on(self) -> None:
+        """Claim again."""
+        if self._state.phase == "held":
+            self._state.phase = "running"
+            self._loop.hint()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """True once the node has stopped."""
+        return self._stopped.wait(timeout)
+
+    def _wind_down(self) -> None:
+        state, pools = self._state, list(self._state.pools.values())
+        let_finish(state, self._ladder)
+        stop_all(state)
+        last = time.monotonic() + LAST_WORDS
+        for pool in pools:
+            pool.join(last)
+        while (len(state.line) or any(pool.held for pool in pools)) and time.monotonic() < last:
+            self._loop.bell.set()
+            time.sleep(0.01)
+        if len(state.line):
+            logger.error(
+                "%d ends could not be told to the store: another node will run them", len(state.line)
+            )
+        self._loop.stopping = True
+        self._loop.bell.set()
+        self._heart.stop()
+        self._upkeep.stop()
+        try:
+            state.heart.renew(state.identity.id, state.identity.host, lease=0.0)
+        except StoreError as error:
+            logger.warning("The lease could not be given up, it runs out by itself: %s", error)
+        if state.heart is not state.store:
+            state.heart.close()
+        if self._doorway is not None:
+            self._doorway.close()
+        state.phase = "stopped"
+        self.monitoring.stop()
+        self._stopped.set()
+
+    # --- looking --------------------------------------------------------------------------------------
+    def report(self) -> NodeReport:
+        """The node and its workers, as of now."""
+        return report_on(self._state, self._loop, self._upkeep, time.monotonic() - self._started_at)
+
+    def __repr__(self) -> str:
+        return f"<Node {self._state.identity.id} {self._state.phase}>"
+
+
+def pools_for(app: App, queues: Iterable[str] | None) -> list[PoolSettings]:
+    """The pools of a node: those of the app and one for every further queue, or only what serves these."""
+    known = {queue: settings for settings in app.pools.values() for queue in settings.queues}
+    for task in app.tasks.values():
+        if task.queue not in known:
+            same = [other for other in app.tasks.values() if other.queue == task.queue]
+            known[task.queue] = default_settings(task.queue, all_async=all(other.is_async for other in same))
+    if not known:
+        raise OptionError(f"{app!r} has neither tasks nor pools: there is nothing to run")
+    if queues is None:
+        return list({settings.name: settings for settings in known.values()}.values())
+    wanted = [check_queue(queue) for queue in queues]
+    for queue in wanted:
+        if queue not in known:
+            raise OptionError(f"no task and no pool has the queue {queue!r}{nearest(queue, known)}")
+    chosen: dict[str, PoolSettings] = {}
+    for queue in dict.fromkeys(wanted):
+        settings = known[queue]
+        kept = (*chosen[settings.name].queues, queue) if settings.name in chosen else (queue,)
+        chosen[settings.name] = settings._replace(queues=kept)
+    return list(chosen.values())

@@ -1,0 +1,147 @@
+"""From how a job ended in its pool to what the store is told: the line of what is not settled yet.
+
+Every end comes through here: a value, an exception, a dead worker, a timeout, a withdrawal. What the
+store has not acknowledged stays in the line; nothing is dropped but what the store gave to others.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from millpond.errors import PoolClosed, PoolDegraded, TaskKilled, TaskTimeout, WorkerDied
+from millpond.execution import failure_of
+from millpond.job import (
+    MICROSECONDS,
+    Cancelled,
+    Crashed,
+    Failure,
+    Instant,
+    Lost,
+    Outcome,
+    Raised,
+    Released,
+    Settlement,
+    TimedOut,
+)
+from millpond.node.execute import unpacked
+from millpond.node.inflight import JobTask, Withdrawn
+from millpond.verdict import settlement
+
+MOST_STACK = 16_000
+
+
+class End(NamedTuple):
+    """How one job ended, and when on the monotonic clock."""
+
+    task: JobTask
+    outcome: Outcome
+    begun_at: Instant | None  # by this machine's wall clock
+    ended_at: Instant
+
+
+class Line:
+    """What ended and is not settled: filled by the pools, emptied by the claim loop."""
+
+    def __init__(self) -> None:
+        self.raw: deque[tuple[JobTask, Any, BaseException | None, int]] = deque()
+        self.waiting: deque[Settlement] = deque()
+        self.size = 0  # bytes of what waits
+        self.told: Callable[[End, Outcome, Settlement, int | None], object] = lambda *_: None
+        self.ring: Callable[[], object] = list  # set by the claim loop
+
+    def add(self, task: JobTask, value: Any, error: BaseException | None) -> None:
+        """A job has ended; called by the pools, inside their turns."""
+        self.raw.append((task, value, error, time.time_ns() // 1000))
+        self.ring()
+
+    def __len__(self) -> int:
+        return len(self.raw) + len(self.waiting)
+
+    def ends(self) -> list[End]:
+        """Take what the pools have put in."""
+        found: list[End] = []
+        raw = self.raw
+        while raw:
+            task, value, error, at = raw.popleft()
+            if error is None:
+                outcome, begun, ended = unpacked(value)
+                found.append(End(task, outcome, begun, ended))
+            else:
+                found.append(End(task, _outcome(error), _begun(task, error, at), at))
+        return found
+
+    def put(self, end: End, node: str, offset: int) -> None:
+        """Put the verdict on an end in line; `offset` is the store's clock minus ours."""
+        outcome = end.outcome
+        if end.task.cancelling_at is not None:
+            outcome = _if_cancelled(outcome)
+        elif end.task.stopped and isinstance(outcome, Crashed):
+            outcome = Lost(started=True)  # our SIGTERM was the death of its worker
+        begun = None if end.begun_at is None else end.begun_at + offset
+        pid = None if end.task.link is None else end.task.link.pid
+        said = settlement(
+            end.task.job, outcome, node, now=end.ended_at + offset, started_at=begun, worker=pid
+        )
+        self.waiting.append(said)
+        self.size += size_of(said)
+        self.told(end, outcome, said, pid)
+
+    def batch(self, most: int) -> list[Settlement]:
+        """The first in line; they stay there until `settled` says how many are done."""
+        if len(self.waiting) <= most:
+            return list(self.waiting)
+        return [self.waiting[index] for index in range(most)]
+
+    def settled(self, count: int) -> None:
+        """The store has taken the first `count`."""
+        for _ in range(count):
+            self.size -= size_of(self.waiting.popleft())
+
+    def drop_all(self) -> int:
+        """The store gave all our jobs to others; returns how many ends are not wanted any more."""
+        dropped = len(self.waiting)
+        self.waiting.clear()
+        self.size = 0
+        return dropped
+
+
+def size_of(said: Settlement) -> int:
+    """About how many bytes a settlement takes."""
+    transition = said.transition
+    return 500 + len(transition.line) + len(transition.result or b"")
+
+
+def _begun(task: JobTask, error: BaseException, at: Instant) -> Instant | None:
+    """When an execution that did not come back began; None if it never did."""
+    if isinstance(error, WorkerDied) and error.ran_for is not None:
+        return at - round(error.ran_for * MICROSECONDS)
+    if task.begun_at is not None:
+        return at - round((time.monotonic() - task.begun_at) * MICROSECONDS)
+    if isinstance(error, TaskTimeout):
+        return at - round((task.options.timeout or 0.0) * MICROSECONDS)
+    return at if isinstance(error, WorkerDied) or (isinstance(error, TaskKilled) and error.began) else None
+
+
+def _outcome(error: BaseException) -> Outcome:
+    """What an end that is not a value means for the job."""
+    if isinstance(error, TaskTimeout):
+        return TimedOut(_failure(error, error.stack))
+    if isinstance(error, WorkerDied):
+        return Crashed(_failure(error, error.stack), suspects=error.suspects)
+    if isinstance(error, TaskKilled):  # by this node: it is stopping, or may not hold the job any longer
+        return Lost(started=True) if error.began else Released()
+    if isinstance(error, Withdrawn | PoolClosed | PoolDegraded):  # it never began
+        return Released()
+    return Raised(failure_of(error))
+
+
+def _failure(error: BaseException, stack: str) -> Failure:
+    return Failure(type(error).__name__, str(error), stack[-MOST_STACK:])
+
+
+def _if_cancelled(outcome: Outcome) -> Outcome:
+    """Of a job whose end was asked for: being stopped is that end; an end of its own stays its own."""
+    return Cancelled() if isinstance(outcome, Crashed | Lost | TimedOut | Released | Raised) else outcome

@@ -1,0 +1,58 @@
+"""How the workers of a node get the app: by importing its modules once, in the template, or by value.
+
+A module's app and tasks are imported there before any worker exists. An app made in a script or in a
+function travels with its tasks to each worker.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from millpond.travel import is_importable, place_of
+
+if TYPE_CHECKING:
+    from millpond.app import App
+    from millpond.task import Task
+
+
+class ImportedApp(NamedTuple):
+    """An app that lies in a module."""
+
+    module: str
+    attribute: str
+    also: tuple[str, ...]  # modules whose import registers further tasks
+
+    def __call__(self) -> App:
+        for name in self.also:
+            importlib.import_module(name)
+        app: App = getattr(importlib.import_module(self.module), self.attribute)
+        return app
+
+
+class CarriedApp:
+    """An app and its tasks, taken along by value."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+        self.tasks: list[Task[Any, Any]] = list(app.tasks.values())
+
+    def __call__(self) -> App:
+        return self.app
+
+
+class Source(NamedTuple):
+    """What a worker calls to get the app, and what its template should import first."""
+
+    load: ImportedApp | CarriedApp
+    preload: tuple[str, ...]
+    doorway: str | None = None  # the way to a store in the node's memory
+
+
+def source_of(app: App) -> Source:
+    """The way for this app."""
+    place = place_of(app)
+    if place is None or not all(is_importable(task) for task in app.tasks.values()):
+        return Source(CarriedApp(app), ("millpond.node.execute",))
+    also = tuple(dict.fromkeys(task.__module__ for task in app.tasks.values()))
+    return Source(ImportedApp(*place, also), ("millpond.node.execute", place[0], *also))

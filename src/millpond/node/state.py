@@ -1,0 +1,101 @@
+"""What the threads of a node share: who it is, its store, its pools, and whether it may take more.
+
+Plain values and small questions; each thread's own work is in its own file.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from millpond.job import Instant, Job, Settlement
+from millpond.node.identity import Identity
+from millpond.node.settle import Line
+
+if TYPE_CHECKING:
+    from millpond.node.inflight import JobTask
+    from millpond.node.queue_pool import QueuePool
+    from millpond.node.report import NodeState as Phase
+    from millpond.store.protocol import Store
+
+
+class NodeState:
+    """The node, as its threads see it."""
+
+    def __init__(self, store: Store, lease: float) -> None:
+        self.store = store
+        self.heart = store  # the connection of the heartbeat
+        self.durability = ""
+        self.lease = lease
+        self.identity = Identity()
+        self.line = Line()
+        self.pools: dict[str, QueuePool] = {}
+        self.by_queue: dict[str, QueuePool] = {}
+        self.phase: Phase = "starting"
+        self.renewed_at = 0.0  # when the last renewal that succeeded was begun
+        self.cancelled: dict[str, JobTask] = {}  # running jobs whose end is wanted
+        self.renewing = threading.Lock()
+        self.accepted: Callable[[Settlement, bool], None] = lambda *_: None  # the store's word on each end
+        self.forget_news: Callable[[], None] = lambda: None
+
+    def may_claim(self) -> bool:
+        """Not while held or draining, and not on a lease that may have run out."""
+        return self.phase == "running" and self.lease_left() > 0
+
+    def lease_left(self) -> float:
+        """How long our lease lasts for certain, by our own clock."""
+        return self.renewed_at + self.lease - now_of_leases()
+
+    def renew(self) -> None:
+        """Take or renew the lease."""
+        with self.renewing:
+            before = now_of_leases()
+            self.identity.facts["templates"] = [
+                pid for pool in self.pools.values() for pid in pool.templates()
+            ]
+            self.heart.renew(self.identity.id, self.identity.host, self.identity.info(), self.lease)
+            self.renewed_at = before
+        fence = int((before + self.lease) * 1e9)
+        for pool in list(self.pools.values()):
+            pool.move_fence(fence)
+
+    def store_now(self) -> Instant:
+        """The time by the store's clock."""
+        now: Instant = self.store.clock.now()
+        return now
+
+    def offset(self) -> int:
+        """The store's clock minus ours, in microseconds."""
+        return self.store_now() - time.time_ns() // 1000
+
+    def pool_of(self, job: Job) -> QueuePool | None:
+        """The pool that serves a job's queue."""
+        return self.by_queue.get(job.queue)
+
+    def holds(self, job: Job) -> bool:
+        """Is this very claim of the job in one of our pools?"""
+        pool = self.pool_of(job)
+        task = None if pool is None else pool.held.get(job.id)
+        return task is not None and task.job.token == job.token
+
+    def cancel(self, job_id: str) -> None:
+        """Somebody wants the end of a job that runs here."""
+        for pool in self.pools.values():
+            task = pool.held.get(job_id)
+            if task is not None and task.cancelling_at is None:
+                task.cancelling_at = time.monotonic()
+                self.cancelled[job_id] = task
+
+    def disown_all(self) -> None:
+        """None of the jobs we hold is ours any more."""
+        for pool in self.pools.values():
+            for task in list(pool.held.values()):
+                task.disowned = True
+                self.cancelled[task.job.id] = task
+
+
+def now_of_leases() -> float:
+    """Seconds on a clock that nobody can set and that goes on while the machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -1,0 +1,85 @@
+"""What a node does beside its jobs: rescues the dead, ends what was cancelled, prunes, counts.
+
+One thread, a round a second (ten while a job must be ended). Nothing here is needed for a job to run; a
+round that fails is logged and the next one follows.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from millpond.errors import StoreError
+from millpond.node.blocked import LoopWatch
+from millpond.node.ending import Endings
+from millpond.node.events import NodeEvents, NodeRescued
+from millpond.node.identity import gone
+from millpond.store.protocol import Counts, Retention
+
+if TYPE_CHECKING:
+    from millpond.node.state import NodeState
+
+logger = logging.getLogger("millpond")
+ROUND = 1.0
+QUICK = 0.05
+COUNT_EVERY = 2.0
+COUNT_SHARE = 20  # counting takes at most this part of the time
+PRUNE_EVERY = 3600.0
+
+
+class Upkeep:
+    """The thread for everything else."""
+
+    def __init__(self, state: NodeState, retention: Retention, events: NodeEvents) -> None:
+        self._state = state
+        self.events = events
+        self.retention = retention
+        self._stop = threading.Event()
+        self.counts: Counts | None = None
+        self.rescued = 0
+        self._loops = LoopWatch()
+        self._endings = Endings(state)
+        self._round_at = self._count_at = 0.0
+        self._prune_at = time.monotonic() + random.uniform(60, PRUNE_EVERY)
+
+    def run(self) -> None:
+        """Until the node stops."""
+        while not self._stop.wait(QUICK if self._state.cancelled else ROUND / 4):
+            try:
+                self._endings.look(time.monotonic())
+                if time.monotonic() >= self._round_at:
+                    self._round_at = time.monotonic() + ROUND
+                    for pool in self._state.pools.values():
+                        self._loops.look(pool)
+                    self._round()
+            except StoreError as error:
+                logger.debug("Upkeep could not reach the store: %s", error)
+            except Exception:
+                logger.exception("An upkeep round failed; the next one follows")
+
+    def stop(self) -> None:
+        """No more rounds."""
+        self._stop.set()
+
+    def _round(self) -> None:
+        state = self._state
+        now = time.monotonic()
+        if now >= self._count_at:
+            self.counts = state.store.counts()
+            took = time.monotonic() - now
+            self._count_at = now + max(COUNT_EVERY, COUNT_SHARE * took)
+            dead = gone(self.counts.nodes, state.identity.id)
+        else:
+            dead = []
+        if state.phase in ("running", "held"):
+            found = state.store.rescue(state.identity.id, dead)
+            if found.nodes:
+                self.rescued += found.jobs
+                for number, name in enumerate(found.nodes):  # the count is of all of them together
+                    self.events.publish(NodeRescued(name, 0 if number else found.jobs))
+        if now >= self._prune_at:
+            self._prune_at = now + PRUNE_EVERY
+            state.store.prune(self.retention)

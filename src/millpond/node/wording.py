@@ -1,0 +1,69 @@
+"""Each event of a node as a level and a sentence, for logs and alerts.
+
+A table, so that what is said where can be read at one glance. No sentence contains a payload.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from millpond.node.events import (
+    JobCompleted,
+    JobDied,
+    JobRetried,
+    JobStopped,
+    NodeEvent,
+    NodeRescued,
+    NodeStarted,
+    NodeStopped,
+    PoolHealthy,
+    PoolUnhealthy,
+    QueueBackingUp,
+    QueueCaughtUp,
+    StoreBack,
+    StoreLost,
+    WaitInBounds,
+    WaitTooLong,
+    WorkerCrashed,
+    WorkerGone,
+    WorkerStartFailed,
+    WorkerUp,
+)
+
+SENTENCES: Mapping[type, tuple[int, str]] = {
+    NodeStarted: (logging.INFO, "node started on {store} ({durability})"),
+    NodeStopped: (logging.INFO, "node stopped: {reason}"),
+    NodeRescued: (logging.WARNING, "{jobs} jobs of the dead node {node} were rescued"),
+    StoreLost: (logging.ERROR, "the store cannot be reached: {cause}"),
+    StoreBack: (logging.INFO, "the store is back after {away_for:.1f} s"),
+    QueueBackingUp: (logging.WARNING, "pool {pool} falls behind: {cause}"),
+    QueueCaughtUp: (logging.INFO, "pool {pool} has caught up after {lasted:.0f} s"),
+    WaitTooLong: (logging.WARNING, "jobs of pool {pool} wait {waited:.1f} s, longer than {max_wait:g} s"),
+    WaitInBounds: (logging.INFO, "jobs of pool {pool} begin in time again after {lasted:.0f} s"),
+    PoolUnhealthy: (logging.ERROR, "pool {pool} is in trouble: {cause}"),
+    PoolHealthy: (logging.INFO, "pool {pool} is well again after {lasted:.0f} s"),
+    WorkerUp: (logging.DEBUG, "worker {worker} of pool {pool} started"),
+    WorkerGone: (logging.DEBUG, "worker {worker} of pool {pool} ended: {reason}"),
+    WorkerCrashed: (logging.WARNING, "worker {worker} of pool {pool} died while it ran {task}: {cause}"),
+    WorkerStartFailed: (logging.ERROR, "a worker of pool {pool} could not start: {cause}"),
+    JobCompleted: (logging.DEBUG, "{task} completed"),
+    JobRetried: (logging.WARNING, "{task} {cause} and will run again"),
+    JobDied: (logging.ERROR, "{task} is dead: {reason}"),
+    JobStopped: (logging.INFO, "{task} was cancelled: {reason}"),
+}
+
+
+def level_of(event: NodeEvent) -> int:
+    """How much an event matters, as a level of `logging`."""
+    return SENTENCES[type(event)][0]
+
+
+def sentence_of(event: NodeEvent) -> str:
+    """The event in words."""
+    return SENTENCES[type(event)][1].format(**event._asdict())
+
+
+def kinds_from(level: int) -> frozenset[type]:
+    """The kinds of events that matter at least so much."""
+    return frozenset(kind for kind, (weight, _) in SENTENCES.items() if weight >= level)

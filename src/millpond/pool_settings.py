@@ -1,0 +1,121 @@
+"""What an app says about the pools of its nodes: `app.pool("images", workers=(1, 8))`, checked at once.
+
+Values only. How many workers there are at a moment is the node's business.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Literal, NamedTuple, TypedDict
+
+from millpond.errors import OptionError
+from millpond.options import check_queue, check_whole, limit, nearest
+from millpond.units import size_in_bytes
+
+Kind = Literal["process", "thread", "async"]
+Duration = float | timedelta | str
+MOST_WORKERS = 1024
+MOST_CONCURRENCY = 1024
+CONCURRENCY = {"process": 1, "thread": 8, "async": 100}
+IDLE = 60.0
+
+
+class PoolKeywords(TypedDict, total=False):
+    """What `app.pool(name, ...)` accepts."""
+
+    workers: int | tuple[int, int]
+    kind: Kind
+    concurrency: int
+    max_wait: Duration | None
+    queues: Sequence[str]
+    idle_timeout: Duration
+    max_memory: int | str | None
+    max_tasks_per_child: int | None
+    max_age: Duration | None
+
+
+class PoolSettings(NamedTuple):
+    """A pool as the app describes it."""
+
+    name: str
+    queues: tuple[str, ...]
+    least: int
+    most: int
+    kind: Kind = "process"
+    concurrency: int = 1  # jobs at once in one worker
+    max_wait: float | None = None  # the wait that people accept
+    idle_timeout: float = IDLE
+    max_memory: int | None = None
+    max_tasks_per_child: int | None = None
+    max_age: float | None = None
+
+
+def pool_settings(name: str, options: Mapping[str, Any]) -> PoolSettings:
+    """The settings of one pool, or an OptionError that says what would do."""
+    check_queue(name)
+    for option in options:
+        if option not in PoolKeywords.__annotations__:
+            raise TypeError(f"a pool has no option {option!r}{nearest(option, PoolKeywords.__annotations__)}")
+    kind = options.get("kind", "process")
+    if kind not in CONCURRENCY:
+        raise OptionError(f"kind must be 'process', 'thread' or 'async', not {kind!r:.80}")
+    least, most = _workers(options.get("workers"), kind)
+    memory = options.get("max_memory")
+    budget = options.get("max_tasks_per_child")
+    return PoolSettings(
+        name=name,
+        queues=_queues(name, options.get("queues")),
+        least=least,
+        most=most,
+        kind=kind,
+        concurrency=_concurrency(options.get("concurrency"), kind),
+        max_wait=limit(options.get("max_wait"), "max_wait"),
+        idle_timeout=limit(options.get("idle_timeout", IDLE), "idle_timeout") or 0.0,
+        max_memory=None if memory is None else size_in_bytes(memory, name="max_memory"),
+        max_tasks_per_child=None if budget is None else check_whole(budget, "max_tasks_per_child", 1, 2**53),
+        max_age=limit(options.get("max_age"), "max_age"),
+    )
+
+
+def default_settings(queue: str, *, all_async: bool) -> PoolSettings:
+    """For a queue that nobody has said anything about: coroutines share one worker, the rest the cores."""
+    return pool_settings(queue, {"kind": "async"} if all_async else {})
+
+
+def _workers(value: Any, kind: str) -> tuple[int, int]:
+    if value is None:
+        return (1, 1) if kind == "async" else (1, max(2, _cores()))
+    pair = value if isinstance(value, tuple | list) else (value, value)
+    if len(pair) != 2:
+        raise OptionError(f"workers must be a number or (min, max), not {value!r:.80}")
+    least = check_whole(pair[0], "workers", 0, MOST_WORKERS)
+    most = check_whole(pair[1], "workers", 1, MOST_WORKERS)
+    if least > most:
+        raise OptionError(f"workers=({least}, {most}): the minimum is above the maximum")
+    return least, most
+
+
+def _concurrency(value: Any, kind: str) -> int:
+    if value is None:
+        return CONCURRENCY[kind]
+    number = check_whole(value, "concurrency", 1, MOST_CONCURRENCY)
+    if kind == "process" and number != 1:
+        raise OptionError("a worker of kind 'process' runs one job at a time: use kind='thread' or 'async'")
+    return number
+
+
+def _queues(name: str, value: Iterable[str] | None) -> tuple[str, ...]:
+    if value is None:
+        return (name,)
+    if isinstance(value, str):
+        raise OptionError(f"queues must be a list of names, such as [{value!r}], not {value!r}")
+    queues = tuple(dict.fromkeys(check_queue(queue) for queue in value))
+    if not queues:
+        raise OptionError(f"pool {name!r} must serve at least one queue")
+    return queues
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,51 @@
+"""How many jobs a pool may claim now: enough that no worker waits for the store, and little more.
+
+A claimed job is out of reach for other nodes and for its place in line, so what is claimed ahead is worth
+at most a second of work, and of long jobs nothing at all.
+"""
+
+from __future__ import annotations
+
+SHORTEST = 0.05  # seconds of work worth claiming ahead, however quick the store is
+LONGEST = 1.0
+ROUNDS = 4.0  # round trips to the store that the work claimed ahead should last for
+MOST = 1000  # jobs claimed ahead for one worker, however short they are
+BATCH = 1000  # jobs of one claim
+
+
+def horizon(round_trip: float) -> float:
+    """The seconds of work to have in hand when asking the store takes this long."""
+    return min(max(ROUNDS * round_trip, SHORTEST), LONGEST)
+
+
+def wanted(workers: int, concurrency: int, run: float | None, round_trip: float) -> int:
+    """How many jobs a pool should hold: what its workers can run at once, and some ahead.
+
+    `run` is what a job takes, None while nobody knows: it might be long, so nothing is claimed ahead.
+    """
+    at_once = workers * concurrency
+    if run is None:
+        return at_once
+    ahead = min(MOST, int(horizon(round_trip) / max(run, 1e-6)))
+    return at_once + workers * ahead
+
+
+def to_claim(want: int, held: int, at_once: int) -> int:
+    """How many to ask for. With plenty in hand it waits until a whole batch fits: fewer, larger claims."""
+    room = want - held
+    if room <= 0 or (held >= at_once and room * 4 < want):
+        return 0
+    return min(room, BATCH)
+
+
+def share(limit: int, queues: int, turn: int) -> list[int]:
+    """Divide a claim among queues; what cannot be divided goes to each of them in turn."""
+    each, rest = divmod(limit, queues)
+    return [each + ((index - turn) % queues < rest) for index in range(queues)]
+
+
+def learn(known: float | None, measured: float) -> float:
+    """The estimate of a job's run time after one more measurement. A single long one moves it little."""
+    if known is None:
+        return measured
+    return known + (min(measured, 10 * known + 0.001) - known) * 0.1

@@ -1,0 +1,12 @@
+"""How long to wait before a store that failed is asked again."""
+
+from __future__ import annotations
+
+FIRST = 0.05
+LONGEST = 2.0
+
+
+def pause(failures: int, spread: float) -> float:
+    """Seconds before the next try; `spread`, from 0 to 1, keeps many nodes from coming back at once."""
+    longest: float = min(LONGEST, FIRST * 2.0 ** min(failures - 1, 10))
+    return longest * (0.5 + 0.5 * spread)

@@ -1,0 +1,115 @@
+"""A witnessed store: it answers as before, and what was said is in the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from millpond.errors import NodeRefused, OutcomeUnknown
+from millpond.job import Job, Released
+from tests.history import Evidence, finals, judge, read, witnessed
+from tests.history.entries import Acknowledged, Attempted, Granted, Joined, Settled
+from tests.stores.acting import AnyStore, Node, new_job, opened, put, put_many
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[AnyStore]:
+    store = witnessed(opened(f"sqlite:///{tmp_path / 'jobs.db'}"), Evidence(tmp_path, "label"))
+    yield store
+    store.close()
+
+
+def seen(folder: Path, kind: type) -> list:
+    return [entry for entry in read(folder) if type(entry) is kind]
+
+
+def test_what_is_enqueued_is_noted_before_and_after(store, tmp_path):
+    jobs = put_many(store, 3)
+    assert [line.job for line in seen(tmp_path, Attempted)] == jobs
+    assert [line.job for line in seen(tmp_path, Acknowledged)] == jobs
+
+
+def test_what_was_refused_is_attempted_and_no_more(store, tmp_path):
+    with pytest.raises(Exception, match="nobody"):
+        store.enqueue([new_job(depends_on=("nobody",))])
+    assert len(seen(tmp_path, Attempted)) == 1
+    assert seen(tmp_path, Acknowledged) == []
+
+
+def test_the_holder_of_a_unique_key_is_what_is_acknowledged(store, tmp_path):
+    (first,) = put(store, new_job(unique="k"))
+    store.enqueue([new_job(unique="k")])
+    assert [line.job for line in seen(tmp_path, Acknowledged)] == [first, first]
+
+
+def test_an_incarnation_is_tied_to_its_label_once(store, tmp_path):
+    node = Node(store)
+    node.renew()
+    (line,) = seen(tmp_path, Joined)
+    assert (line.node, line.incarnation) == ("label", "n1")
+
+
+def test_claims_and_settlements_are_noted_with_their_tokens(store, tmp_path):
+    put_many(store, 1)
+    node = Node(store)
+    job = node.claim_one()
+    node.settle(job)
+    (granted,), (settled,) = seen(tmp_path, Granted), seen(tmp_path, Settled)
+    assert (granted.job, granted.token, granted.node) == (job.id, 1, "n1")
+    assert (settled.token, settled.state, settled.accepted) == (1, "completed", True)
+    assert granted.at <= settled.asked_at <= settled.at
+
+
+def test_a_stale_settlement_is_noted_as_refused(store, tmp_path):
+    put_many(store, 1)
+    node = Node(store)
+    job = node.claim_one()
+    node.settle(job, outcome=Released())
+    node.exchange(settlements=[node.verdict(job)])
+    assert [line.accepted for line in seen(tmp_path, Settled)] == [True, False]
+
+
+def test_a_node_without_a_lease_is_noted_as_refused(store, tmp_path):
+    put_many(store, 1)
+    node = Node(store)
+    job = node.claim_one()
+    store.renew("n1", "here", lease=0)
+    with pytest.raises(NodeRefused):
+        node.settle(job)
+    assert [line.accepted for line in seen(tmp_path, Settled)] == [False]
+
+
+def test_of_a_repeated_exchange_nothing_is_known(store, tmp_path):
+    put_many(store, 1)
+    node = Node(store)
+    job = node.claim_one()
+    node.sequence -= 1
+    assert node.exchange(settlements=[node.verdict(job)]).replayed
+    assert [line.accepted for line in seen(tmp_path, Settled)] == [None]
+
+
+def test_of_an_answer_that_never_came_nothing_is_known(tmp_path):
+    store = opened(f"sqlite:///{tmp_path / 'jobs.db'}")
+    put_many(store, 1)
+    node = Node(store)
+    job: Job = node.claim_one()
+    store.exchange = _cut_off  # type: ignore[method-assign]
+    witnessed(store, Evidence(tmp_path))
+    with pytest.raises(OutcomeUnknown):
+        node.settle(job)
+    assert [line.accepted for line in seen(tmp_path, Settled)] == [None]
+    store.close()
+
+
+def _cut_off(*_: object, **__: object):
+    raise OutcomeUnknown("cut off")
+
+
+def test_every_job_is_read_at_the_end_however_many_there_are(store, tmp_path):
+    jobs = put_many(store, 1500)
+    assert sorted(finals(store)) == sorted(jobs)
+    found = judge(read(tmp_path), finals(store))
+    assert len(found) == 1500
+    assert {str(violation.bug) for violation in found} == {"unfinished"}
