@@ -5,6 +5,7 @@ One thread that looks, acts when it is time and shows what it saw. What happens 
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
 from typing import NamedTuple
@@ -41,18 +42,19 @@ class Noon:
         self.view = view
         self.killed_workers = self.killed_nodes = 0
         self._acts: list[Act] = []
-        self._began = 0.0
+        self._began = self._length = self._rate = 0.0
+        self._adapts = False
+        self._last: tuple[float, float] | None = None  # when the last burst came, and what was done by then
         self._ended_at = time.monotonic()
         self._ended = 0
 
     # --- how fast is this machine? ------------------------------------------------------------------------
-    def calibrate(self) -> float:
-        """Jobs of the mix that this machine does in a second."""
+    def calibrate(self) -> None:
+        """Measure how many jobs of the mix this machine does in a second."""
         self.view.stage = "calibrate"
         rate = self._measure(WARM_UP)
-        rate = self._measure(max(WARM_UP, min(1500, int(rate * MEASURE))))
-        self.view.say(f"this machine does about {rate:.0f} jobs of the mix in a second", "cyan")
-        return rate
+        self._rate = self._measure(max(WARM_UP, min(1500, int(rate * MEASURE))))
+        self.view.say(f"this machine does about {self._rate:.0f} jobs of the mix in a second", "cyan")
 
     def _measure(self, count: int) -> float:
         began, before = time.monotonic(), self._ended
@@ -61,29 +63,45 @@ class Noon:
         return MOST * count / (time.monotonic() - began)
 
     # --- the rush -----------------------------------------------------------------------------------------
-    def rush(self, jobs: int, length: float) -> bool:
-        """Enqueue, break, wait; False if it came to a standstill."""
+    def rush(self, jobs: int | None, length: float) -> bool:
+        """So many jobs, or as many as fit: enqueue, break, wait. False if it came to a standstill."""
         self.view.stage = "rush"
+        self._began, self._length, self._adapts = time.monotonic(), length, jobs is None
+        jobs = jobs or plan.affordable(self._rate, length)
         dead = sum(map(len, plan.fates(jobs)))
-        self.view.say(f"noon: {jobs:,} jobs are coming, {dead} of them beyond help", "bold")
-        self._began = time.monotonic()
+        self.view.say(f"noon: about {jobs:,} jobs are coming, {dead} of them beyond help", "bold")
         self._acts = sorted(self._schedule(jobs, length), key=lambda act: act.at)
         return self._follow(lambda look: not self._acts and look.ended >= len(self.shop.ledger), EVERY)
 
     def _schedule(self, jobs: int, length: float) -> list[Act]:
         acts = []
-        for place, (size, fates) in enumerate(zip(plan.bursts(jobs), plan.fates(jobs), strict=True)):
+        sizes = plan.bursts(jobs)
+        for place, fates in enumerate(plan.fates(jobs)):
             at = length * plan.ARRIVING * place / plan.BURSTS
-            acts.append(Act(at, lambda size=size, fates=fates: self._burst(size, fates)))  # type: ignore[misc]
+            acts.append(Act(at, functools.partial(self._burst, sizes[place:], fates)))
         often = max(2, min(plan.KILLS, int(length / 3)))
         acts += [Act(at, self._kill_a_worker) for at in plan.kills(length, often)]
         acts.append(Act(length * plan.NODE_DIES, self._kill_a_node))
         acts.append(Act(length * plan.NODE_DIES + LATER, self._replace_the_node))
         return acts
 
-    def _burst(self, size: int, fates: tuple[plan.Fate, ...]) -> None:
+    def _burst(self, planned: list[int], fates: tuple[plan.Fate, ...]) -> None:
+        size = self._size(planned) if self._adapts else planned[0]
         number = len(self.shop.ledger)
         self._enqueue(plan.pieces(number, size - len(fates)) + plan.doomed(number + size - len(fates), fates))
+
+    def _size(self, planned: list[int]) -> int:
+        """What was planned, corrected by how it has gone since the last burst."""
+        look = self.watch.look()
+        done = plan.in_jobs_of_the_mix({name: row.completed for name, row in look.queues.items()})
+        waiting = sum(row.waiting for row in look.queues.values())
+        if self._last and waiting > self._rate:  # else the machine had time to spare, and nothing is learnt
+            self._rate = plan.smoothed(self._rate, (done - self._last[1]) / (look.at - self._last[0]))
+        self._last = (look.at, done)
+        backlog = {name: row.waiting + row.running for name, row in look.queues.items()}
+        time_left = self._length - (look.at - self._began)
+        can_do = plan.affordable(self._rate, time_left)
+        return plan.next_burst(planned, plan.in_jobs_of_the_mix(backlog), can_do)
 
     def _enqueue(self, work: list[plan.Piece]) -> None:
         self.shop.enqueue(work)

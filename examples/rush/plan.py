@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 Fate = Literal["fine", "torn", "too big", "gone"]
@@ -17,6 +17,9 @@ MIX = (
     *("mail", "images", "webhooks", "exports", "pdf", "mail", "webhooks"),
 )
 DOOMED: dict[Fate, str] = {"torn": "images", "too big": "exports", "gone": "webhooks"}
+WORK = {"images": 5.0, "pdf": 2.0, "exports": 1.25, "mail": 1.75, "webhooks": 1.0}  # about, by measurement
+WORK_OF_ONE = sum(WORK[queue] for queue in MIX) / len(MIX)
+MOST_FATES = 4  # doomed jobs in one burst
 BURSTS = 10
 ARRIVING = 0.6  # the part of the rush in which work arrives; the rest works it off
 KILLS = 12  # workers killed in a rush
@@ -61,6 +64,21 @@ def fates(jobs: int, number: int = BURSTS) -> list[tuple[Fate, ...]]:
 def kills(length: float, count: int = KILLS) -> Iterator[float]:
     """When workers are killed, in seconds from the begin of the rush; the first ones are left in peace."""
     return (length * (0.1 + 0.65 * place / count) for place in range(count))
+
+
+def in_jobs_of_the_mix(counts: Mapping[str, int]) -> float:
+    """As many jobs of the mix as these are worth, since a picture is more work than a message."""
+    return sum(WORK[queue] * count for queue, count in counts.items()) / WORK_OF_ONE
+
+
+def smoothed(rate: float, measured: float) -> float:
+    """A machine has other things to do at times; one look is not the whole truth."""
+    return 0.6 * rate + 0.4 * measured
+
+
+def next_burst(planned: Sequence[int], backlog: float, can_do: int) -> int:
+    """How many jobs to bring now: its share (by the plan from now on) of what fits beside the backlog."""
+    return max(MOST_FATES, round(planned[0] / max(1, sum(planned)) * (can_do - backlog)))
 
 
 def affordable(rate: float, seconds: float) -> int:

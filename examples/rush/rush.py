@@ -63,7 +63,6 @@ def run(console: Console, folder: Path, options: argparse.Namespace) -> int:
     from examples.rush.accounts import settle_accounts
     from examples.rush.fleet import Fleet
     from examples.rush.noon import ENDING, Noon
-    from examples.rush.plan import affordable
     from examples.rush.shop import Shop
     from examples.rush.view import View
     from examples.rush.watch import Watch
@@ -80,9 +79,10 @@ def run(console: Console, folder: Path, options: argparse.Namespace) -> int:
             node.wait_until_ready(len(tasks.QUEUES))
         began = view.began = time.monotonic()
         noon = Noon(shop, fleet, Watch(tasks.app.store, fleet, tasks.QUEUES), view)
-        rate = 0.0 if options.jobs else noon.calibrate()
+        if not options.jobs:
+            noon.calibrate()
         length = max(SHORTEST, options.seconds - ENDING - (time.monotonic() - began))
-        moved = noon.rush(options.jobs or affordable(rate, length), length)
+        moved = noon.rush(options.jobs, length)
         took = time.monotonic() - began
         view.say("all jobs have ended: the nodes drain" if moved else "giving up: the nodes drain")
         fleet.drain()

@@ -188,3 +188,17 @@ def test_workers_are_killed_while_work_arrives_and_is_worked_off() -> None:
     assert when == sorted(when)
     assert (when[0], len(when)) == (10.0, 12)
     assert when[-1] < 80
+
+
+def test_a_machine_that_falls_behind_gets_smaller_bursts_and_a_faster_one_larger() -> None:
+    planned = [300, 200, 100]
+    assert plan.next_burst(planned, backlog=400, can_do=1000) == 300
+    assert plan.next_burst(planned, backlog=900, can_do=1000) == 50
+    assert plan.next_burst(planned, backlog=2000, can_do=1000) == plan.MOST_FATES
+    assert plan.next_burst(planned, backlog=0, can_do=2000) == 1000
+
+
+def test_a_round_of_the_mix_is_worth_as_many_jobs_as_it_has() -> None:
+    counts = {queue: plan.MIX.count(queue) for queue in plan.WORK}
+    assert plan.in_jobs_of_the_mix(counts) == pytest.approx(len(plan.MIX))
+    assert max(map(len, plan.fates(10_000))) <= plan.MOST_FATES

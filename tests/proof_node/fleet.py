@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+import apsw
+
 from millpond.errors import StoreError
 from millpond.job import ENDS, Job
 from millpond.store.opening import open_store
@@ -124,9 +126,26 @@ class Fleet:
         with self.evidence.fault(Kind.STOPPED, pid=member.pid, node=member.label):
             member.process.send_signal(signal.SIGSTOP)
             try:
+                while self._is_locked():  # a file whose writer was stopped in the middle is locked for all
+                    member.process.send_signal(signal.SIGCONT)
+                    member.process.send_signal(signal.SIGSTOP)
                 yield
             finally:
                 member.process.send_signal(signal.SIGCONT)
+
+    def _is_locked(self) -> bool:
+        """Has somebody the write lock of a SQLite file who does not let it go?"""
+        if not self.url.startswith("sqlite:"):
+            return False
+        foreign = apsw.Connection(self.url.removeprefix("sqlite:///"))
+        foreign.set_busy_timeout(500)
+        try:
+            foreign.execute("BEGIN IMMEDIATE; ROLLBACK")
+        except apsw.BusyError:
+            return True
+        finally:
+            foreign.close()
+        return False
 
     def terminate(self, member: Member) -> int:
         """SIGTERM, until it has left; returns its exit code."""

@@ -95,6 +95,15 @@ def test_a_second_verdict_in_one_call_is_stale(store, node):
     assert happened(store) == {"enqueued": 1, "completed": 1}
 
 
+def test_a_result_that_comes_behind_a_release_in_one_call_is_stale(store, node):
+    put(store, new_job())
+    job = node.claim_one()
+    answer = node.exchange(settlements=[node.verdict(job, Released()), node.verdict(job, OK)])
+    assert answer.stale == (job.id,)
+    assert state(store, job) is JobState.QUEUED
+    assert happened(store) == {"enqueued": 1, "retried": 1}
+
+
 def test_a_start_is_noted_with_its_time_and_forgotten_with_the_attempt(store, node):
     put(store, new_job())
     job = node.claim_one()

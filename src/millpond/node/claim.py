@@ -42,7 +42,7 @@ class ClaimLoop:
         self.state = state
         self.bell = threading.Event()
         self.hinted = True
-        self.refused = False  # the heartbeat was told that this incarnation is rescued
+        self.refused = ""  # the incarnation of which the heartbeat was told that it was rescued
         self.stopping = False
         self.round_trip = 0.005
         self.rounds = 0
@@ -79,7 +79,7 @@ class ClaimLoop:
     def _round(self) -> None:
         now = time.monotonic()
         self._take_ends()
-        if self.refused:
+        if self.refused == self.state.identity.id:
             self._be_reborn()
         if self._unsure is not None and not self._resolved():
             return
@@ -294,7 +294,6 @@ class ClaimLoop:
         """We were rescued: our jobs are others' now. Stop them, and go on under a new name."""
         state = self.state
         logger.error("Node %s was rescued by another: its jobs run elsewhere now", state.identity.id)
-        self.refused = False
         self._unsure = None
         state.disown_all()
         self.stale += state.line.drop_all()

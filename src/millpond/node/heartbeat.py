@@ -45,10 +45,11 @@ class Heartbeat:
         self._stop.set()
 
     def _beat(self) -> bool:
+        name = self._state.identity.id
         try:
             self._state.renew()
         except NodeRefused:
-            self._loop.refused = True
+            self._loop.refused = name
             self._loop.bell.set()
         except StoreError as error:
             logger.warning(

@@ -27,6 +27,7 @@ from millpond.node.source import source_of
 from millpond.node.state import NodeState
 from millpond.node.upkeep import Upkeep
 from millpond.options import Duration, check_queue, nearest
+from millpond.pool.start import Hub
 from millpond.pool_settings import PoolSettings, default_settings
 from millpond.rules import shutdown
 from millpond.store.opening import open_store
@@ -74,6 +75,7 @@ class Node:
         self._upkeep = Upkeep(self._state, retention or Retention(), self.monitoring.events)
         self._threads: list[threading.Thread] = []
         self._doorway: Doorway | None = None
+        self._hub: Hub | None = None
         self._ladder = [shutdown.Ladder()]
         self._stopped = threading.Event()
         self._changing = threading.Lock()
@@ -87,6 +89,8 @@ class Node:
                 raise OptionError("a node can be started once: make another")
             state = self._state
             source = source_of(self.app)
+            self._hub = Hub(source.preload)
+            source = source._replace(hub=self._hub)
             if state.store.url == "memory://":
                 self._doorway = Doorway(state.store)
                 source = source._replace(doorway=self._doorway.path)
@@ -94,6 +98,7 @@ class Node:
                 pool = QueuePool(settings, source, state.line.add, pool_news(self.monitoring, settings.name))
                 state.pools[settings.name] = pool
                 state.by_queue.update(dict.fromkeys(settings.queues, pool))
+            state.durability = state.store.durability()
             state.identity.facts["queues"] = sorted(state.by_queue)
             state.renew()
             for pool in state.pools.values():
@@ -108,7 +113,6 @@ class Node:
                 thread = threading.Thread(target=target, name=f"millpond-{name}", daemon=True)
                 thread.start()
                 self._threads.append(thread)
-            state.durability = state.store.durability()
             self.monitoring.start()
 
     def run(self) -> int:
@@ -214,6 +218,8 @@ class Node:
             state.heart.close()
         if self._doorway is not None:
             self._doorway.close()
+        if self._hub is not None:
+            self._hub.close()
         state.phase = "stopped"
         self.monitoring.stop()
         self._stopped.set()

@@ -46,6 +46,7 @@ class QueuePool:
         self._source = source
         self._ended = ended
         self._subscriber = subscriber
+        self._is_up = False
         self._turns = itertools.count()
         self._options: dict[tuple[int, float | None], TaskOptions] = {}
         self._crew = self._made(settings, settings.concurrency)
@@ -57,10 +58,16 @@ class QueuePool:
         queues, settings = self.settings.queues, self.settings
         want = ahead.wanted(settings.most, settings.concurrency, self.run, round_trip)
         limit = ahead.to_claim(want, len(self.held), settings.most * settings.concurrency)
-        if not limit or self.is_broken:
+        if not limit or self.is_broken or not self._may_begin():
             return []
         parts = ahead.share(limit, len(queues), next(self._turns) if len(queues) > 1 else 0)
         return [Claim(queue, part) for queue, part in zip(queues, parts, strict=True) if part]
+
+    def _may_begin(self) -> bool:
+        """Before the first worker is up others could begin these jobs sooner; a pool that starts with none
+        must have a job to start one."""
+        self._is_up = self._is_up or any(link.ready for link in list(self._crew.engine.links.values()))
+        return self._is_up or (not self.settings.least and not self.held)
 
     @property
     def is_broken(self) -> bool:
@@ -215,6 +222,7 @@ class _Crew:
         self.engine = engine
         self.engine.noted = noted
         self.engine.fence = NEVER
+        self.engine.hub = source.hub
         self.engine.respawns = Respawns()  # jobs that kill their workers must not take the machine
         self._function = engine.functions.find(FUNCTIONS[settings.kind] if shared else execute)
         self._by_task: dict[str, Function] = {}

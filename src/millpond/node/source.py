@@ -13,6 +13,7 @@ from millpond.travel import is_importable, place_of
 
 if TYPE_CHECKING:
     from millpond.app import App
+    from millpond.pool.start import Hub
     from millpond.task import Task
 
 
@@ -46,6 +47,7 @@ class Source(NamedTuple):
 
     load: ImportedApp | CarriedApp
     preload: tuple[str, ...]
+    hub: Hub | None = None  # the template that all pools share
     doorway: str | None = None  # the way to a store in the node's memory
 
 
@@ -55,4 +57,5 @@ def source_of(app: App) -> Source:
     if place is None or not all(is_importable(task) for task in app.tasks.values()):
         return Source(CarriedApp(app), ("millpond.node.execute",))
     also = tuple(dict.fromkeys(task.__module__ for task in app.tasks.values()))
-    return Source(ImportedApp(*place, also), ("millpond.node.execute", place[0], *also))
+    preload = tuple(dict.fromkeys(("millpond.node.execute", place[0], *also)))
+    return Source(ImportedApp(*place, also), preload)

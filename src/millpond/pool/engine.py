@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures._base import CANCELLED, PENDING, RUNNING, Future
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from millpond.errors import PoolClosed
 from millpond.events import Event, Events
@@ -42,6 +42,9 @@ from millpond.rules.crew import task_budget
 from millpond.rules.dispatch import fits, hungry, quota
 from millpond.rules.limits import queue_limit
 from millpond.rules.restart import Respawns, Starts
+
+if TYPE_CHECKING:
+    from millpond.pool.start import Hub
 
 logger = logging.getLogger("millpond")
 # What damaged bytes lead to; not every Exception, which a signal handler of the user's may raise here
@@ -82,6 +85,7 @@ class Engine(Settling):
         self.starts = Starts()
         self.respawns: Respawns | None = None  # a limit to how fast the dead are replaced, if there is one
         self.fence: int | None = None  # ns since boot: tasks that must end with the lease have until then
+        self.hub: Hub | None = None  # a template shared with other pools
         self.degraded = False
         self.closing = False
         self.ended = False  # the dispatcher looks at nothing any more

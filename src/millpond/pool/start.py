@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from multiprocessing import reduction
 from multiprocessing.context import BaseContext
 from typing import Any, NamedTuple, Protocol
@@ -81,11 +82,11 @@ class Starter(Protocol):
         """Let go of everything. All workers have ended."""
 
 
-class TemplateStarter:
-    """Workers forked from one clean process that is started once."""
+class TemplateProcess:
+    """The template, and the socket on which it hears orders."""
 
-    def __init__(self, preload: tuple[str, ...], *, fenced: bool = False) -> None:
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    def __init__(self, preload: tuple[str, ...], *, fenced: bool) -> None:
+        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         settings = {
             "path": list(map(str, sys.path)),
             "argv": list(map(str, sys.argv)),
@@ -94,15 +95,78 @@ class TemplateStarter:
         }
         with theirs:
             flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
-            self._process = subprocess.Popen(
+            self.process = subprocess.Popen(
                 [sys.executable, *flags, "-c", BOOT, str(theirs.fileno()), str(os.getpid())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 process_group=0,  # Ctrl-C in a terminal must not reach it
             )
-        self.pid = self._process.pid
-        self._control.send(marshal.dumps(settings))
-        self._control.setblocking(False)
+        self.control.send(marshal.dumps(settings))
+        self.control.setblocking(False)
+
+    def close(self) -> None:
+        """End-of-file tells the template to go; it takes leftovers along."""
+        self.control.close()
+        try:
+            self.process.wait(2)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+class Hub:
+    """One template for several pools, which all preload the same; started when the first one needs it."""
+
+    def __init__(self, preload: tuple[str, ...]) -> None:
+        self._preload = preload
+        self._lock = threading.Lock()
+        self._template: TemplateProcess | None = None
+
+    def attach(self) -> tuple[socket.socket, int]:
+        """A socket for one more pool's orders, and the process that hears them."""
+        with self._lock:
+            if self._template is not None and self._template.process.poll() is not None:
+                self._template.close()
+                self._template = None
+            if self._template is None:
+                self._template = TemplateProcess(self._preload, fenced=True)
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                order = template.ORDER.pack(template.ATTACH, 0)
+                socket.send_fds(self._template.control, [order], [theirs.fileno()])
+            ours.setblocking(False)
+            return ours, self._template.process.pid
+
+    def said(self) -> list[bytes]:
+        """What the template has said about itself since the last time."""
+        found = []
+        with self._lock:
+            try:
+                while self._template is not None and (data := self._template.control.recv(1 << 16)):
+                    found.append(data)
+            except OSError:
+                pass
+        return found
+
+    def close(self) -> None:
+        """End the template; every pool is gone."""
+        with self._lock:
+            if self._template is not None:
+                self._template.close()
+                self._template = None
+
+
+class TemplateStarter:
+    """Workers forked from one clean process that is started once, for this pool or for several."""
+
+    def __init__(self, preload: tuple[str, ...], *, fenced: bool = False, hub: Hub | None = None) -> None:
+        self._hub = hub
+        self._own: TemplateProcess | None = None
+        if hub is None:
+            self._own = TemplateProcess(preload, fenced=fenced)
+            self._control, self.pid = self._own.control, self._own.process.pid
+        else:
+            self._control, self.pid = hub.attach()
 
     def start(self, identity: int, ends: Ends, *, warm: bool) -> None:
         """Send the order along with the worker's ends."""
@@ -118,7 +182,7 @@ class TemplateStarter:
 
     def reports(self) -> list[Report]:
         """Read what the template says."""
-        found: list[Report] = []
+        found: list[Report] = [] if self._hub is None else self._about_itself(self._hub)
         while True:
             try:
                 data, descriptors, _, _ = socket.recv_fds(self._control, 1 << 16, 4)
@@ -129,7 +193,8 @@ class TemplateStarter:
             except OSError:
                 data, descriptors = b"", []
             if not data:
-                found.append(Broken(f"the template process {self._process.pid} ended"))
+                broken = [] if self._hub is None else self._about_itself(self._hub)
+                found += broken or [Broken(f"the template process {self.pid} ended")]
                 return found
             what, identity, pid, status = template.REPORT.unpack_from(data)
             if what == template.STARTED:
@@ -138,21 +203,26 @@ class TemplateStarter:
             elif what == template.EXITED:
                 code = os.waitstatus_to_exitcode(status) if pid else 1
                 found.append(Ended(identity, pid, code))
-            elif what == template.UP and len(data) > template.REPORT.size:
-                found.append(LeftOpen(data[template.REPORT.size :].decode("utf-8", "replace")))
-            elif what == template.BROKEN:
-                text = data[template.REPORT.size :].decode("utf-8", "replace")
-                found.append(Broken(f"preload failed in the template process\n{text}"))
-                return found
+            else:
+                found += _about(data)
+
+    def _about_itself(self, hub: Hub) -> list[Report]:
+        return [report for data in hub.said() for report in _about(data)]
 
     def close(self) -> None:
-        """End-of-file tells the template to go; it takes leftovers along."""
-        self._control.close()
-        try:
-            self._process.wait(2)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        """No more orders: the workers that are left go, and the template with the last of its pools."""
+        if self._own is None:
+            self._control.close()
+        else:
+            self._own.close()
+
+
+def _about(data: bytes) -> list[Report]:
+    """What a template says about itself."""
+    text = data[template.REPORT.size :].decode("utf-8", "replace")
+    if data[0] == template.BROKEN:
+        return [Broken(f"preload failed in the template process\n{text}")]
+    return [LeftOpen(text)] if data[0] == template.UP and text else []
 
 
 class ContextStarter:

@@ -100,7 +100,8 @@ class Starting(Round):
     def _open_starter(self) -> None:
         options = self.options
         if options.mp_context is None:
-            self.starter = TemplateStarter(options.preload, fenced=self.engine.fence is not None)
+            fenced = self.engine.fence is not None
+            self.starter = TemplateStarter(options.preload, fenced=fenced, hub=self.engine.hub)
         else:
             initializer = None
             if options.initializer is not None:
@@ -172,8 +173,8 @@ class Starting(Round):
             return
         if isinstance(report, LeftOpen):
             logger.warning(
-                "Pool %s: importing %s has opened %s. Workers are copies of the process that imported it and "
-                "would share them: open connections and start threads on first use, not at import",
+                "Pool %s: importing %s has opened %s. Workers are copies of the process that imported it: "
+                "they would share connections and lack threads. Open and start them on first use",
                 self.options.name,
                 ", ".join(self.options.preload),
                 report.what,

@@ -30,6 +30,7 @@ REPORT = struct.Struct("<Bqqq")  # what, worker id, pid, wait status
 UP, STARTED, EXITED, BROKEN = b"U"[0], b"S"[0], b"X"[0], b"B"[0]
 ORDER = struct.Struct("<Bq")  # what, worker id
 START, START_WARM = b"+"[0], b"w"[0]  # the second: functions of `__main__` will follow
+ATTACH = b"a"[0]  # another pool gives orders too, on the socket that comes along
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 FENCE_POLL = 250  # milliseconds
 WORD = struct.Struct("<Q")
@@ -79,10 +80,12 @@ class Template:
     """The loop of the template process."""
 
     def __init__(self, control: socket.socket, owner: int, *, fenced: bool = False) -> None:
-        self.control = control
+        self.control = control  # the first; it ends with us
+        self.controls = {control.fileno(): control}
+        self.poll = select.poll()
         self.owner = os.pidfd_open(owner)
         self.pid = os.getpid()
-        self.workers: dict[int, int] = {}  # pid -> id
+        self.workers: dict[int, tuple[int, int]] = {}  # pid -> (whose, id)
         self.fenced = fenced
         self.fences: dict[int, mmap.mmap] = {}  # pid -> the first page of what we share with it
         self.warm = False
@@ -93,29 +96,49 @@ class Template:
 
     def serve(self) -> NoReturn:
         """Obey until the owner is gone."""
-        poll = select.poll()
         for descriptor in (self.control.fileno(), self.owner, self.alarm):
-            poll.register(descriptor, select.POLLIN)
+            self.poll.register(descriptor, select.POLLIN)
         while True:
-            ready = [descriptor for descriptor, _ in poll.poll(FENCE_POLL if self.fences else None)]
+            ready = [descriptor for descriptor, _ in self.poll.poll(FENCE_POLL if self.fences else None)]
             self.guard()
             if self.owner in ready:
                 self.end()
             if self.alarm in ready:
                 os.read(self.alarm, 4096)
                 self.reap()
-            if self.control.fileno() in ready:
-                self.obey()
+            for descriptor in ready:
+                if descriptor in self.controls:
+                    self.obey(descriptor)
 
-    def obey(self) -> None:
-        """Fork one worker, with the descriptors that came along."""
+    def obey(self, whose: int) -> None:
+        """Fork one worker, with the descriptors that came along; or take orders from one more pool."""
         try:
-            order, descriptors, _, _ = socket.recv_fds(self.control, ORDER.size, 8)
+            order, descriptors, _, _ = socket.recv_fds(self.controls[whose], ORDER.size, 8)
         except OSError:
             order = b""
         if not order:
-            self.end()
+            self.dismiss(whose)
+            return
         what, identity = ORDER.unpack(order)
+        if what == ATTACH:
+            os.set_inheritable(descriptors[0], False)
+            self.controls[descriptors[0]] = socket.socket(fileno=descriptors[0])
+            self.poll.register(descriptors[0], select.POLLIN)
+            return
+        self.start(whose, what, identity, descriptors)
+
+    def dismiss(self, whose: int) -> None:
+        """A pool has gone: its workers go too. With the first one, everything ends."""
+        if whose == self.control.fileno():
+            self.end()
+        self.poll.unregister(whose)
+        self.controls.pop(whose).close()
+        for pid, (owner, _) in self.workers.items():
+            if owner == whose:
+                kill_group(pid)
+
+    def start(self, whose: int, what: int, identity: int, descriptors: list[int]) -> None:
+        """Fork one worker."""
         if what == START_WARM and not self.warm:
             self.warm = True
             warm_up()
@@ -124,16 +147,16 @@ class Template:
         try:
             pid = os.fork()
         except OSError as error:
-            self.report(EXITED, identity, 0, -(error.errno or 1))
+            self.report(whose, REPORT.pack(EXITED, identity, 0, -(error.errno or 1)))
             pid = -1
         if pid == 0:
             self.child(descriptors)
         if pid > 0:
-            self.workers[pid] = identity
+            self.workers[pid] = (whose, identity)
             if self.fenced:
                 self.fences[pid] = mmap.mmap(descriptors[1], PAGE)
             pidfd = os.pidfd_open(pid)
-            self.report(STARTED, identity, pid, 0, [pidfd])
+            self.report(whose, REPORT.pack(STARTED, identity, pid, 0), [pidfd])
             os.close(pidfd)
         for descriptor in descriptors:
             os.close(descriptor)
@@ -152,7 +175,8 @@ class Template:
     def child(self, descriptors: list[int]) -> NoReturn:
         """The forked worker: let go of everything that is the template's."""
         try:
-            self.control.close()
+            for control in self.controls.values():
+                control.close()
             for descriptor in (self.owner, self.alarm, self.ring):
                 os.close(descriptor)
             for fence in self.fences.values():
@@ -171,13 +195,13 @@ class Template:
             if pid in self.workers:
                 kill_group(pid)  # while it is a zombie, its number cannot be anybody else's
             _, status = os.waitpid(pid, 0)
-            identity = self.workers.pop(pid, None)
+            known = self.workers.pop(pid, None)
             fence = self.fences.pop(pid, None)
             if fence is not None:
                 fence.close()
-            if identity is not None:
+            if known is not None:
                 ended = True
-                self.report(EXITED, identity, pid, status)
+                self.report(known[0], REPORT.pack(EXITED, known[1], pid, status))
         if ended:
             self.kill_strays()
 
@@ -203,12 +227,16 @@ class Template:
                 except ProcessLookupError:
                     continue
 
-    def report(self, what: int, identity: int, pid: int, status: int, extra: list[int] | None = None) -> None:
-        """Tell the owner; if it is gone, the owner's pidfd will say so."""
+    def report(self, whose: int, data: bytes, extra: list[int] | None = None) -> None:
+        """Tell a pool; one that is gone needs no news."""
+        control = self.controls.get(whose)
+        if control is None:
+            return
         try:
-            socket.send_fds(self.control, [REPORT.pack(what, identity, pid, status)], extra or [])
+            socket.send_fds(control, [data], extra or [])
         except OSError:
-            self.end()
+            if control is self.control:
+                self.end()
 
     def end(self) -> NoReturn:
         """Take every worker along and leave."""
@@ -282,7 +310,10 @@ def run(control: socket.socket, owner: int, settings: dict[str, Any]) -> None:
     """Entry point of the template process."""
     sys.argv[:] = settings["argv"]
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
-    template = Template(control, owner, fenced=bool(settings["fenced"]))
+    try:
+        template = Template(control, owner, fenced=bool(settings["fenced"]))
+    except ProcessLookupError:  # the owner is gone already
+        os._exit(0)
     if os.getppid() != owner:
         os._exit(0)
     try:

@@ -8,10 +8,12 @@ StoreBusy says so and nothing has happened. Reads see the last commit.
 from __future__ import annotations
 
 import os
+import random
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -34,10 +36,12 @@ from millpond.store.sqlite_schema import (
     translated,
 )
 from millpond.store.sqlite_statements import statements
+from millpond.store.wal_watch import WalWatch
 
 T = TypeVar("T")
 BUSY = 5.0  # seconds a lock is waited for
-LOOK = 0.02  # how often a waiting process looks whether another has written
+FIRST_LOOK, LAST_LOOK = 0.0002, 0.02  # naps, each longer than the last, while a write becomes a commit
+SHORT_NAP, LONG_NAP = 0.0005, 0.002  # of one who waits for a lock
 NEEDED = 3_051_003  # older engines can lose commits in WAL mode when a checkpoint meets a writer
 
 _json = msgspec.json.Encoder().encode
@@ -69,6 +73,7 @@ class SQLiteStore(RelationalStore):
         self._lock = threading.Lock()
         self._pending: deque[_Request] = deque()
         self._changed = threading.Condition()
+        self._here = threading.local()
         self._changes = 0
         self._owner = 0
         self._connection: apsw.Connection | None = None
@@ -240,7 +245,7 @@ class SQLiteStore(RelationalStore):
             create_private(self.path)
         try:
             connection = apsw.Connection(self.path)
-            connection.set_busy_timeout(round(self._busy * 1000))
+            connection.set_busy_handler(_Patience(self._busy).wait)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA cache_size = -65536")
@@ -295,16 +300,28 @@ class SQLiteStore(RelationalStore):
         A write alone does not end it: nodes that find nothing write, too, and would keep each other awake.
         """
         until = time.monotonic() + timeout
-        with self._changed:
-            seen = self._seen()
-        while (left := until - time.monotonic()) > 0:
-            with self._changed:
-                if self._seen() == seen:
-                    self._changed.wait(min(left, LOOK))
-                before, seen = seen, self._seen()
-            if seen != before and self._has_work(queues):
-                return True
-        return False
+        seen: int | None = getattr(self._here, "seen", None)  # what came between two waits counts
+        with nullcontext() if self.in_memory else WalWatch(self.path) as watch:
+            while True:
+                now_seen = self._look()
+                self._here.seen = now_seen
+                if seen not in (None, now_seen) and self._has_work(queues):
+                    return True
+                seen = now_seen
+                if (left := until - time.monotonic()) <= 0:
+                    return False
+                if watch is None:
+                    with self._changed:
+                        self._changed.wait_for(lambda seen=seen: self._changes != seen, left)  # type: ignore[misc]
+                elif watch.wait(left):
+                    self._await_commit(seen)
+
+    def _await_commit(self, seen: int) -> None:
+        """Somebody writes: wait until it shows. If it does not, it was taken back, or is long."""
+        nap = FIRST_LOOK
+        while nap < LAST_LOOK and self._look() == seen:
+            time.sleep(nap)
+            nap *= 1.5
 
     def _has_work(self, queues: Sequence[str]) -> bool:
         try:
@@ -312,12 +329,13 @@ class SQLiteStore(RelationalStore):
         except StoreBusy:
             return True  # perhaps: only a hint
 
-    def _seen(self) -> tuple[int, int]:
-        """The last write of this process, and of any; `_changed` must be held."""
-        try:
-            return self._changes, self._data_version()
-        except apsw.Error as error:
-            raise translated(error, self.url) from error
+    def _look(self) -> int:
+        """A number that changes with every commit, of whatever process."""
+        with self._changed:
+            try:
+                return self._changes if self.in_memory else self._data_version()
+            except apsw.Error as error:
+                raise translated(error, self.url) from error
 
     def _tell(self) -> None:
         with self._changed:
@@ -325,14 +343,31 @@ class SQLiteStore(RelationalStore):
             self._changed.notify_all()
 
     def _data_version(self) -> int:
-        if self.in_memory:
-            return 0
         if self._watcher is None:
             with self._lock:
                 self._open()
                 self._watcher = self._connect()
         ((version,),) = self._watcher.execute("PRAGMA data_version")
         return int(version)
+
+
+class _Patience:
+    """Waits for a lock in short naps. SQLite's own grow to 100 ms: whoever has waited long would hardly ever
+    find the lock free between two busy writers, and a heartbeat must."""
+
+    def __init__(self, bound: float) -> None:
+        self._bound = bound
+        self._until = 0.0
+
+    def wait(self, calls: int) -> bool:
+        """Called again and again while a lock is held by somebody else; False gives up."""
+        now = time.monotonic()
+        if calls == 0:
+            self._until = now + self._bound
+        if now >= self._until:
+            return False
+        time.sleep(SHORT_NAP if calls < 20 else LONG_NAP * random.uniform(0.5, 1.5))
+        return True
 
 
 def _work(queues: Sequence[str], now: int) -> Steps[bool]:

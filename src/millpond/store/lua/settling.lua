@@ -166,12 +166,12 @@ local function settle_all(verdicts, node)
     load_verdicts(verdicts)
     local stale, special = {}, having({'cancelling', 'unique', 'slots', 'children'})
     local book = ledger(node)
-    local heads, wheres = book.heads, book.wheres
+    local wheres = book.wheres
     for _, verdict in ipairs(verdicts) do
         local id = verdict[1]
         local where = wheres[id]
         local is_plain = verdict[3] == 'completed' and where and not special[id]
-        if is_plain and heads[id] == 'running ' .. verdict[2] .. ' ' .. node then
+        if is_plain and is_held(id, node, verdict[2]) then
             complete(id, verdict, where, book)
         elseif not settle(verdict, node, false) then
             stale[#stale + 1] = id

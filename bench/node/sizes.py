@@ -1,0 +1,22 @@
+"""How much is measured: for publication, and for a look."""
+
+from typing import NamedTuple
+
+
+class Sizes(NamedTuple):
+    """The size of each scenario."""
+
+    share: float  # of a peer's jobs in a drain
+    paced: int  # jobs of the latency scenario
+    idle: float  # seconds that an idle node is watched
+    kills: int  # of Millpond's workers
+    node_kills: int  # of Millpond's nodes
+    peer_kills: int  # of each peer, workers and nodes
+    cap: float  # seconds after which a peer has not brought a job back
+
+
+FULL = Sizes(1.0, 500, 10.0, 1000, 10, 3, 120.0)
+QUICK = Sizes(0.05, 100, 3.0, 20, 1, 1, 30.0)
+INTERVAL = 0.02  # seconds between jobs of the latency scenario
+START = 60.0  # seconds that a node may take to begin its first job
+STALLED = 15.0  # seconds without a job after which a drain is over

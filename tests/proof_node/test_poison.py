@@ -1,0 +1,100 @@
+"""Jobs that kill their worker, and jobs that keep it to themselves for long: contained, and counted exactly."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from millpond.job import JobState
+from tests.history import Rules
+from tests.proof_node import jobs
+from tests.proof_node.fleet import STORES, Fleet, fleet_on
+
+LEASE = 1.5
+DEAD = "dead(crashed)"
+
+
+def test_a_job_ten_times_longer_than_the_lease_that_lets_no_other_thread_run_runs_once(tmp_path: Path):
+    """On every store at the same time; each has a second node that would rescue."""
+    with ExitStack() as stack:
+        fleets = [stack.enter_context(fleet_on(name, tmp_path, lease=LEASE)) for name in STORES]
+        for fleet in fleets:
+            jobs.app.store = fleet.store
+            jobs.in_c.enqueue(10 * LEASE)
+            fleet.start()
+        for fleet in fleets:
+            fleet.start()
+        for fleet in fleets:
+            (job,) = fleet.drained().values()
+            assert (job.state, job.attempt, job.token) == (JobState.COMPLETED, 1, 1), fleet.said()
+            fleet.judge()
+
+
+@pytest.mark.parametrize("number", [30, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", STORES)
+def test_jobs_that_kill_their_worker_end_dead_after_exactly_so_many_times(
+    name: str, number: int, tmp_path: Path
+):
+    with fleet_on(name, tmp_path, pools={"storm": {"workers": 3}, "default": {"workers": 1}}) as fleet:
+        handles = jobs.poison.enqueue_many([()] * number)
+        jobs.work.enqueue_many([(0.01,)] * number)
+        fleet.start()
+        fleet.start()
+        done = fleet.drained(3600)
+        for handle in handles:
+            job = done[handle.id]
+            assert (job.state, job.reason, job.crashes, job.attempt) == (JobState.DEAD, "crashed", 2, 2)
+            assert "SIGKILL" in (job.attempts[-1].message or "")
+        fleet.judge(Rules(ends={handle.id: [DEAD] for handle in handles}))
+
+
+@pytest.mark.parametrize("others", [6, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", STORES)
+def test_the_neighbours_of_a_job_that_kills_its_worker_run_again_alone_and_pay_nothing(
+    name: str, others: int, tmp_path: Path
+):
+    pools = {"loops": {"workers": 1, "kind": "async", "concurrency": 100}, "default": {"workers": 1}}
+    with fleet_on(name, tmp_path, pools=pools) as fleet:
+        handles = jobs.neighbour.enqueue_many([()] * others)
+        killer = jobs.apoison.enqueue(others)
+        fleet.start()
+        done = fleet.drained()
+        for handle in handles:
+            job = done[handle.id]
+            assert (job.state, job.crashes) == (JobState.COMPLETED, 0)
+            assert [line.ended for line in job.attempts] == ["crashed", "returned"]
+        assert (done[killer.id].reason, done[killer.id].crashes) == ("crashed", 2)
+        fleet.judge(Rules(ends={killer.id: [DEAD]}))
+
+
+@pytest.mark.parametrize("name", STORES)
+@pytest.mark.parametrize("number", [150, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_a_storm_in_one_pool_does_not_stop_another(name: str, number: int, tmp_path: Path):
+    """The long form also says how fast the other pool was, beside a pool that runs healthy jobs."""
+    pools = {"storm": {"workers": 2}, "default": {"workers": 2}}
+    with fleet_on(name, tmp_path, pools=pools) as fleet:
+        fleet.start()
+        calm = beside(fleet, lambda: jobs.healthy.enqueue_many([()] * number), number)
+        storm = beside(fleet, lambda: jobs.poison.enqueue_many([()] * number), number)
+        print(f"\n{name}: {calm:.0f} jobs/s beside healthy jobs, {storm:.0f} beside a storm of {number}: "
+              f"{storm / calm:.0%}")
+        done = fleet.drained(3600)
+        deadly = [job.id for job in done.values() if job.task.endswith("poison")]
+        assert len(deadly) == number
+        assert {(done[job].crashes, done[job].reason) for job in deadly} == {(2, "crashed")}
+        fleet.judge(Rules(ends={job: [DEAD] for job in deadly}))
+
+
+def beside(fleet: Fleet, fill, number: int) -> float:
+    """How many jobs the other pool ends in a second while this one is at it; all of them end meanwhile."""
+    jobs.work.enqueue_many([(0.0,)] * 10)
+    fleet.until(lambda: fleet.in_state(ended=False) == 0, "the fleet is warm")
+    before = fleet.in_state(ended=True, queue="default")
+    fill()
+    jobs.work.enqueue_many([(0.0,)] * number)
+    began = time.monotonic()
+    fleet.until(lambda: fleet.in_state(ended=True, queue="default") >= before + number, "the others end", 3600)
+    return number / (time.monotonic() - began)

@@ -1,0 +1,157 @@
+"""The store goes away, falls silent or does not answer: nothing is lost or doubled, and the nodes go on."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from millpond.errors import StoreError
+from millpond.store.redis_scripts import script
+from tests.history import Kind, read
+from tests.history.entries import Settled
+from tests.proof_node import jobs
+from tests.proof_node.fleet import Fleet, fleet_on
+from tests.proof_node.proxy import Proxy
+from tests.proof_node.test_kills import fill
+from tests.proof_stores.test_crowd import locked
+from tests.proof_stores.worlds import Server
+from tests.stores.places import place
+
+SERVERS = ("postgres", "redis")
+
+
+def goes_on(fleet: Fleet, number: int = 20) -> None:
+    """New work is done."""
+    before = fleet.in_state(ended=True)
+    jobs.work.enqueue_many([()] * number)
+    fleet.until(lambda: fleet.in_state(ended=True) >= before + number, "the fleet goes on")
+
+
+@pytest.mark.parametrize(
+    ("number", "restarts"), [(300, 5), pytest.param(20_000, 50, marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("name", SERVERS)
+def test_the_server_is_restarted_again_and_again(name: str, number: int, restarts: int, tmp_path: Path):
+    server = Server(name)
+    try:
+        with Fleet(server.url, tmp_path, lease=5.0) as fleet:
+            fill(number)
+            fleet.start()
+            fleet.start()
+            for turn in range(restarts):
+                before = fleet.in_state(ended=True)
+                fleet.until(lambda: fleet.in_state(ended=True) > before, "it works")  # noqa: B023
+                with fleet.evidence.fault(Kind.STORE):
+                    server.stop("crash" if turn % 2 else "orderly")
+                    enqueue_in_vain()
+                    server.process.start()
+                jobs.work.enqueue_many([()] * 10)
+            goes_on(fleet)
+            fleet.drained(3600)
+            fleet.judge()
+    finally:
+        server.process.server.remove()
+
+
+def enqueue_in_vain() -> None:
+    with pytest.raises(StoreError):
+        jobs.work.enqueue()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "lease"), [(5.0, 15.0), (4.0, 1.0), pytest.param(60.0, 15.0, marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("name", SERVERS)
+def test_nobody_can_reach_the_store_and_nobody_is_told(
+    name: str, seconds: float, lease: float, tmp_path: Path
+):
+    """Shorter and longer than a lease. Nobody rescues anybody: they were all away."""
+    with (
+        place(name, tmp_path) as url,
+        Proxy(url) as proxy,
+        Fleet(url, tmp_path, way=proxy.url, lease=lease) as fleet,
+    ):
+        fill(200)
+        fleet.start()
+        fleet.start()
+        fleet.until(lambda: fleet.in_state(ended=True) > 10, "it works")
+        with fleet.evidence.fault(Kind.STORE):
+            proxy.fall_silent()
+            time.sleep(seconds)  # the fault itself, not a wait for something
+            proxy.speak_again()
+        goes_on(fleet)
+        fleet.drained()
+        fleet.judge()
+
+
+@pytest.mark.parametrize("rounds", [1, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", SERVERS)
+def test_one_node_is_cut_off_and_another_does_its_work(name: str, rounds: int, tmp_path: Path):
+    with place(name, tmp_path) as url, Proxy(url) as proxy, Fleet(url, tmp_path, lease=2.0) as fleet:
+        fleet.start()
+        fleet.way = proxy.url
+        victim = fleet.start()
+        for _ in range(rounds):
+            fill(100)
+            fleet.until(lambda: fleet.in_state(ended=True) > 10, "it works")
+            with fleet.evidence.fault(Kind.CUT, node=victim.label):
+                proxy.fall_silent()
+                fleet.until(lambda: fleet.in_state(ended=False) == 0, "the other has done it all")
+                proxy.speak_again()
+            goes_on(fleet)
+        fleet.drained()
+        fleet.judge()
+
+
+@pytest.mark.parametrize("times", [15, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", SERVERS)
+def test_the_answer_to_what_the_store_has_done_does_not_come(name: str, times: int, tmp_path: Path):
+    """Only the claim loop's way is bad: a lease that is kept makes every rerun a bug."""
+    with (
+        place(name, tmp_path) as url,
+        Proxy(url, *swallowed(name)) as proxy,
+        Fleet(url, tmp_path, way=proxy.url, environment={jobs.HEART: url}) as fleet,
+    ):
+        fleet.start()
+        proxy.swallow(times, every=3)
+        while proxy.swallowed < times:
+            before = proxy.swallowed
+            fill(40, 0.01)
+            fleet.until(
+                lambda: fleet.in_state(ended=False) == 0 or proxy.swallowed > before,  # noqa: B023
+                "answers are swallowed",
+            )
+        goes_on(fleet)
+        fleet.drained()
+        fleet.judge()
+        unknown = [line for line in read(fleet.folder) if isinstance(line, Settled) and line.accepted is None]
+        assert unknown  # there were settlements in what was swallowed
+        assert "rescued" not in fleet.said()
+
+
+def swallowed(name: str):
+    """What tells the request and the answer of an exchange that was done."""
+    if name == "redis":
+        digest = script("exchange").digest.encode()
+        return lambda asked: digest in asked, lambda _: True
+    return lambda _: True, lambda answer: b"COMMIT\0" in answer
+
+
+@pytest.mark.parametrize("seconds", [6.0, pytest.param(60.0, marks=pytest.mark.slow)])
+def test_a_foreign_lock_on_the_file_is_waited_out(seconds: float, tmp_path: Path):
+    """Longer than a call waits and longer than the lease."""
+    with fleet_on("sqlite", tmp_path, lease=3.0) as fleet:
+        fill(100)
+        fleet.start()
+        fleet.start()
+        fleet.until(lambda: fleet.in_state(ended=True) > 10, "it works")
+        with fleet.evidence.fault(Kind.STORE):
+            foreign = locked(Path(urlsplit(fleet.url).path))
+            time.sleep(seconds)  # the fault itself, not a wait for something
+            foreign.close()
+        goes_on(fleet)
+        fleet.drained()
+        fleet.judge()
