@@ -1,5 +1,5 @@
 # One command per need; each does its own set-up on a machine that has only Python 3.11+, git and make.
-#   make setup | demo | check | test | servers | test-all | bench | proof-pool | proof-stores | lock | clean
+#   make setup | demo | check | test | servers | test-all | bench | proof-pool | proof-stores | proof-node | lock | clean
 # PYTHON=… picks the interpreter; UV= (empty) keeps to pip even where uv is installed.
 
 PYTHON  ?= python3
@@ -19,7 +19,7 @@ USABLE := import sys$(if $(UV),,; import ensurepip); sys.exit(sys.version_info <
 # uv takes the interpreter it is given and never downloads one.
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: setup demo check test pytest servers test-all bench bench-pool bench-stores bench-node proof-pool proof-stores lock clean
+.PHONY: setup demo check test pytest servers test-all bench bench-pool bench-stores bench-node proof-pool proof-stores proof-node lock clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := test
 
@@ -100,6 +100,10 @@ proof-pool: setup
 # The stores beside the model, under crowds, and killed at every statement.
 proof-stores: servers
 	$(BIN)/python -m pytest tests/proof_stores -m slow --timeout=7200 -o faulthandler_timeout=0 $(PYTEST_ARGS)
+
+# Nodes, workers and servers killed, stopped, restarted and cut off under load, and the history judged.
+proof-node: servers
+	$(BIN)/python -m pytest tests/proof_node -m slow --timeout=14400 -o faulthandler_timeout=0 -s $(PYTEST_ARGS)
 
 # After changing a dependency. Needs uv; the file must name no index.
 lock:

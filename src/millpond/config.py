@@ -121,6 +121,13 @@ def _health(value: Any, where: str) -> str | None:
     return str(value)
 
 
+def _webhook(value: Any, where: str) -> Secret:
+    """Such a URL often is the secret itself."""
+    if not isinstance(value, str) or not value.startswith(("http://", "https://")):
+        raise OptionError(f"{where} must be a URL, such as 'https://alerts.example.com/millpond'")
+    return Secret(value)
+
+
 def _token(value: Any, where: str) -> Secret:
     if not isinstance(value, str) or not SHORTEST_TOKEN <= len(value) <= 1000:
         raise OptionError(f"{where} must be text of {SHORTEST_TOKEN} to 1000 characters")
@@ -152,6 +159,7 @@ KEYS: Mapping[str, Key] = {
     "lease": Key(_lease, 15.0, "how long a silent node keeps its jobs before others take them"),
     "health": Key(_health, None, "where a node answers /livez, /readyz and /metrics: HOST:PORT, or off"),
     "health_token": Key(_token, None, "what a reader of /metrics must show"),
+    "alert_webhook": Key(_webhook, None, "the URL that alerts are posted to"),
     "open_metrics": Key(_yes_or_no, False, "whether /metrics is shown without a token"),
     "log_format": Key(_one_of("text", "json"), "text", "what a node's log lines look like"),
     "log_level": Key(_one_of(*LEVELS), "info", "the least important log lines that are written"),

@@ -11,7 +11,7 @@ import contextvars
 import inspect
 import threading
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import PurePath
 from types import TracebackType
 from typing import Any, Protocol
@@ -24,6 +24,8 @@ from millpond.options import Retry
 from millpond.task import Task
 
 MOST_NAME = 200  # characters kept of the name of an exception's class
+PLAIN = frozenset({type(None), bool, int, float, str, list, dict, tuple})  # nothing to wait for
+NOTHING = Returned(b"null")
 MOST_TEXT = 4_000  # characters kept of a message
 MOST_TRACEBACK = 16_000  # and of a traceback: its end, where the error is
 OURS = (__file__, str(PurePath(asyncio.__file__).parent))  # what lies above the function's own frames
@@ -67,7 +69,7 @@ def run(
     with running(job, report):
         try:
             value = task.function(*args, **kwargs)
-            if inspect.isawaitable(value):
+            if type(value) not in PLAIN and inspect.isawaitable(value):
                 value = (finish or _finish)(value)
         except (Exception, SystemExit, asyncio.CancelledError) as error:
             return outcome_of(error, task.retry)
@@ -124,7 +126,7 @@ def failure_of(error: BaseException) -> Failure:
     )
 
 
-def _prepared(registry: Registry, job: Order) -> tuple[Task[Any, Any], list[Any], dict[str, Any]]:
+def _prepared(registry: Registry, job: Order) -> tuple[Task[Any, Any], Sequence[Any], dict[str, Any]]:
     task = registry.get_task(job.task)
     args, kwargs = task.signature.decode(job.payload)
     return task, args, kwargs
@@ -136,6 +138,8 @@ def _unprepared(error: Exception) -> Outcome:
 
 
 def _returned(value: Any) -> Outcome:
+    if value is None:
+        return NOTHING
     try:
         return Returned(encode(value, "the result"))
     except Exception as error:  # mostly PayloadRefused; but a value may do anything when it is looked at

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from inspect import Parameter
 from typing import Any, get_type_hints
@@ -22,6 +22,7 @@ from millpond.units import shown
 
 _MANY = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _EXACT = (str, int, float, bool)
+NO_ARGUMENTS: tuple[Any, ...] = ()
 MOST_TEXT = 300  # characters of somebody else's message
 
 
@@ -48,6 +49,8 @@ class Signature:
             if parameter.default is Parameter.empty and parameter.kind not in _MANY
         }
         self._takes_many = any(parameter.kind in _MANY for parameter in self._parameters.values())
+        self._is_simple = len(self._keywords) == len(self._parameters)
+        self._names = set(self._parameters)
 
     @property
     def names(self) -> set[str]:
@@ -116,7 +119,7 @@ class Signature:
             raise ArgumentsRefused(f"{self.name}: {name}{place}: {text}; {name} takes {fix}") from None
 
     # --- out -----------------------------------------------------------------------------------------
-    def decode(self, data: bytes) -> tuple[list[Any], dict[str, Any]]:
+    def decode(self, data: bytes) -> tuple[Sequence[Any], dict[str, Any]]:
         """The call in a payload, with its arguments as the annotations say.
 
         Raises PayloadRefused for what no version of the task could read, ArgumentsRefused for what this
@@ -128,6 +131,11 @@ class Signature:
             raise PayloadRefused(f"{self.name}: the stored arguments cannot be read: {error}") from None
         if not isinstance(plain, dict):
             raise PayloadRefused(f"{self.name}: the stored arguments are no JSON object")
+        if self._is_simple and plain.keys() == self._names:  # the usual case: all by name, nothing missing
+            for name, kind in self._checks.items():
+                if type(plain[name]) is not self._exact.get(name):
+                    plain[name] = self._converted(name, plain[name], kind)
+            return NO_ARGUMENTS, plain
         return self._call(self._revived(plain))
 
     def arguments(self, data: bytes) -> dict[str, Any]:
@@ -145,7 +153,7 @@ class Signature:
                 plain[name] = self._converted(name, plain[name], kind)
         return plain
 
-    def _call(self, arguments: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    def _call(self, arguments: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
         spread = any(

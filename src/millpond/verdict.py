@@ -15,6 +15,7 @@ from millpond.job import (
     Failure,
     Instant,
     Job,
+    JobState,
     Lost,
     Outcome,
     Raised,
@@ -23,10 +24,12 @@ from millpond.job import (
     Settlement,
     Snoozed,
     TimedOut,
+    Transition,
 )
 from millpond.rules.lifecycle import settle
 
 _encode = msgspec.json.Encoder().encode
+LINE = b'{"number":%d,"node":%b,"ended":"returned","ended_at":%d,"started_at":%d,"worker":%d}'
 _ENDED = {
     Returned: "returned",
     Raised: "raised",
@@ -57,6 +60,25 @@ def settlement(
     wait = max(0, started_at - job.run_at) / MICROSECONDS
     run = max(0, now - started_at) / MICROSECONDS
     return Settlement(job.id, job.token, transition, wait, run)
+
+
+def completed(
+    job: Job, result: bytes, node: bytes, *, now: Instant, started_at: Instant, worker: int
+) -> Settlement:
+    """The same for the usual end, a job that returned, at a third of the cost; `node` is JSON text."""
+    transition = Transition(
+        state=JobState.COMPLETED,
+        rank=job.rank,
+        run_at=job.run_at,
+        attempt=job.attempt + 1,
+        errors=job.errors,
+        crashes=job.crashes,
+        lost=job.lost,
+        result=result,
+        line=LINE % (job.attempt + 1, node, now, started_at, worker),
+    )
+    wait = max(0, started_at - job.run_at) / MICROSECONDS
+    return Settlement(job.id, job.token, transition, wait, max(0, now - started_at) / MICROSECONDS)
 
 
 def attempt(

@@ -1,4 +1,4 @@
-"""The app whose nodes are broken in these proofs: every task leaves evidence of what it did, outside the store.
+"""The app whose nodes are broken in these proofs: every task leaves evidence of what it did.
 
 Imported by the nodes and their workers, which find store, pools and evidence in the environment, and by the
 tests, which only enqueue.

@@ -30,6 +30,7 @@ class Proxy:
         self._flows.set()
         self._guard = threading.Lock()
         self._sockets: set[socket.socket] = set()
+        self._lost: set[socket.socket] = set()
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=100)
         self.url = url.replace(f":{self._server[1]}", f":{self._listener.getsockname()[1]}", 1)
         self.swallowed, self._most, self._every, self._seen = 0, 0, 1, 0
@@ -54,6 +55,11 @@ class Proxy:
     def speak_again(self) -> None:
         """What waited goes on."""
         self._flows.set()
+
+    def lose_all(self) -> None:
+        """Whatever is open now stays open, and nothing comes through it any more; new connections work."""
+        with self._guard:
+            self._lost |= self._sockets
 
     def swallow(self, most: int, every: int) -> None:
         """Each `every`-th answer that counts is not delivered and its connection reset, `most` times."""
@@ -87,6 +93,7 @@ class Proxy:
         back.join()
         with self._guard:
             self._sockets -= {client, server}
+            self._lost -= {client, server}
         client.close()
         server.close()
 
@@ -95,6 +102,8 @@ class Proxy:
         with contextlib.suppress(OSError):
             while data := here.recv(1 << 16):
                 self._flows.wait()
+                if here in self._lost:
+                    continue
                 if asking:
                     if self._asks(data):
                         asked.set()

@@ -14,9 +14,7 @@ from tests.proof_node import jobs
 from tests.proof_node.fleet import STORES, fleet_on
 
 
-@pytest.mark.parametrize(
-    ("number", "cycles"), [(200, 3), pytest.param(10_000, 200, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("number", "cycles"), [(200, 3), pytest.param(10_000, 200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", STORES)
 def test_nodes_come_and_go_under_load(name: str, number: int, cycles: int, tmp_path: Path):
     """At any moment one node serves and another comes or goes; the jobs are due over the whole run."""

@@ -1,4 +1,4 @@
-"""Workers and nodes are killed, nodes are stopped past their lease and woken: nothing is lost, no end doubled."""
+"""Workers and nodes are killed, nodes are stopped past their lease and woken: nothing is lost or doubled."""
 
 from __future__ import annotations
 
@@ -9,17 +9,8 @@ import pytest
 
 from tests.history.entries import Settled
 from tests.history.evidence import read
-from tests.proof_node import jobs
 from tests.proof_node.fleet import STORES, Fleet, Member, fleet_on
-
-
-def fill(number: int, seconds: float = 0.02) -> None:
-    """A mixture: plain ones, ones that raise or snooze first, ones that hold slots."""
-    for first in range(0, number, 1000):
-        some = range(first, min(first + 1000, number))
-        jobs.work.enqueue_many([(random.uniform(0, 2 * seconds),) for n in some if n % 10 < 6])
-        jobs.moody.enqueue_many([(n,) for n in some if n % 10 in (6, 7)])
-        jobs.guarded.enqueue_many([(f"name-{n % 5}", seconds) for n in some if n % 10 in (8, 9)])
+from tests.proof_node.load import fill
 
 
 def ended_more(fleet: Fleet, before: int, more: int) -> bool:
@@ -74,7 +65,9 @@ def test_a_node_is_stopped_past_its_lease_and_wakes_up_refused(name: str, rounds
             fleet.until(lambda: nodes_of(fleet, victim) - known, "it goes on under a new name")  # noqa: B023
         fleet.drained()
         fleet.judge()
-        refused = [line for line in read(fleet.folder) if isinstance(line, Settled) and line.accepted is False]
+        refused = [
+            line for line in read(fleet.folder) if isinstance(line, Settled) and line.accepted is False
+        ]
         assert refused or rounds == 1  # what one wakes up with is chance, over many rounds it is not
 
 

@@ -14,8 +14,8 @@ from tests.history import Kind, read
 from tests.history.entries import Settled
 from tests.proof_node import jobs
 from tests.proof_node.fleet import Fleet, fleet_on
+from tests.proof_node.load import fill
 from tests.proof_node.proxy import Proxy
-from tests.proof_node.test_kills import fill
 from tests.proof_stores.test_crowd import locked
 from tests.proof_stores.worlds import Server
 from tests.stores.places import place
@@ -30,9 +30,7 @@ def goes_on(fleet: Fleet, number: int = 20) -> None:
     fleet.until(lambda: fleet.in_state(ended=True) >= before + number, "the fleet goes on")
 
 
-@pytest.mark.parametrize(
-    ("number", "restarts"), [(300, 5), pytest.param(20_000, 50, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("number", "restarts"), [(300, 5), pytest.param(20_000, 50, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", SERVERS)
 def test_the_server_is_restarted_again_and_again(name: str, number: int, restarts: int, tmp_path: Path):
     server = Server(name)
@@ -87,6 +85,26 @@ def test_nobody_can_reach_the_store_and_nobody_is_told(
         fleet.judge()
 
 
+@pytest.mark.parametrize("times", [1, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["redis"])
+def test_connections_that_never_answer_again_are_given_up(name: str, times: int, tmp_path: Path):
+    """As when something on the way has forgotten them: nobody says so, only new ones work."""
+    with (
+        place(name, tmp_path) as url,
+        Proxy(url) as proxy,
+        Fleet(url, tmp_path, way=proxy.url, lease=15.0) as fleet,
+    ):
+        fleet.start()
+        for _ in range(times):
+            fill(100)
+            fleet.until(lambda: fleet.in_state(ended=True) > 10, "it works")
+            with fleet.evidence.fault(Kind.STORE):
+                proxy.lose_all()
+                goes_on(fleet)
+        fleet.drained()
+        fleet.judge()
+
+
 @pytest.mark.parametrize("rounds", [1, pytest.param(20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", SERVERS)
 def test_one_node_is_cut_off_and_another_does_its_work(name: str, rounds: int, tmp_path: Path):
@@ -118,12 +136,8 @@ def test_the_answer_to_what_the_store_has_done_does_not_come(name: str, times: i
         fleet.start()
         proxy.swallow(times, every=3)
         while proxy.swallowed < times:
-            before = proxy.swallowed
             fill(40, 0.01)
-            fleet.until(
-                lambda: fleet.in_state(ended=False) == 0 or proxy.swallowed > before,  # noqa: B023
-                "answers are swallowed",
-            )
+            fleet.until(lambda: fleet.in_state(ended=False) < 20, "most of them end")
         goes_on(fleet)
         fleet.drained()
         fleet.judge()

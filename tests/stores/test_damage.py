@@ -10,6 +10,7 @@ import pytest
 
 from millpond.job import JobOptions, JobState, Slot
 from millpond.store.protocol import Filter
+from millpond.store.redis import RedisStore
 from tests.servers.redis import client_for
 from tests.stores.acting import Node, happened, new_job, put, put_many, tally, the, travel
 from tests.stores.places import address_and_name, place
@@ -201,3 +202,14 @@ def test_a_rescue_ends_where_a_record_cannot_be_settled(redis_url, open_at):
     assert store.rescue("n1", gone=["gone"]).jobs == 3
     assert tally(store) == {"queued": 2, "dead": 1}
     assert store.rescue("n1", gone=["gone"]).nodes == ()
+
+
+def test_a_state_that_there_is_not_stops_no_claim(broken):
+    store, write = broken
+    node = Node(store)
+    bad, good = put(store, new_job(expires=1.0), new_job())
+    field, value = ("head", "weird 0 ") if isinstance(store, RedisStore) else ("state", "weird")
+    write(bad, field, value)
+    travel(store, 2)
+    assert [job.id for job in node.claim()] == [good]
+    assert node.claim() == []

@@ -6,9 +6,11 @@ import threading
 
 import pytest
 
-from millpond.errors import UnknownJob
+from millpond.errors import OutcomeUnknown, StoreUnavailable, UnknownJob
 from millpond.job import Enqueued, JobOptions, JobState, Slot
 from millpond.rules.lifecycle import rank
+from millpond.store import redis_steps
+from tests.proof_stores.tripwire import Wire
 from tests.stores.acting import OK, happened, new_job, put, put_many, tally, the
 
 
@@ -150,3 +152,73 @@ def test_any_text_may_stand_in_names_and_keys(store, node):
     node.settle(claimed, outcome=OK)
     put(store, new_job(text, unique=text, slots=(Slot(text, 1),)))
     assert len(node.claim()) == 1
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_an_id_that_has_ended_makes_no_second_job(store, node, fresh):
+    job = new_job(fresh=fresh)
+    put(store, job)
+    node.run()
+    other = new_job(fresh=fresh)
+    assert store.enqueue([job, other]) == [Enqueued(job.id, False), Enqueued(other.id, True)]
+    assert tally(store) == {"completed": 1, "queued": 1}
+    assert happened(store)["enqueued"] == 2
+
+
+# --- very many ----------------------------------------------------------------------------------------
+@pytest.fixture
+def small_steps(monkeypatch):
+    """As if a step of Redis could take three jobs."""
+    monkeypatch.setattr(redis_steps, "JOBS", 3)
+
+
+def test_a_very_large_batch_is_stored(store):
+    put_many(store, 2 * redis_steps.JOBS + 1, fresh=True)
+    assert tally(store) == {"queued": 2 * redis_steps.JOBS + 1}
+
+
+def test_many_large_jobs_are_stored(store):
+    put_many(store, 40, payload=b"1" * 1024 * 1024)
+    assert tally(store) == {"queued": 40}
+
+
+def test_steps_answer_as_one_does(store, small_steps):
+    jobs = [new_job(unique=f"k{number % 5}") for number in range(10)]
+    jobs.append(jobs[0])
+    first = [job.id for job in jobs[:5]]
+    answers = store.enqueue(jobs)
+    assert [answer.id for answer in answers] == [*first, *first, first[0]]
+    assert [answer.created for answer in answers] == [True] * 5 + [False] * 6
+
+
+def test_families_are_stored_in_steps_whichever_comes_first(store, small_steps):
+    chain = [new_job()]
+    for _ in range(9):
+        chain.append(new_job(depends_on=(chain[-1].id,)))
+    put(store, *chain)
+    put(
+        store,
+        *(new_job(id=job.id[::-1], depends_on=tuple(p[::-1] for p in job.depends_on)) for job in chain[::-1]),
+    )
+    assert tally(store) == {"queued": 2, "blocked": 18}
+
+
+def test_an_unknown_parent_is_refused_before_the_first_step(store, small_steps):
+    jobs = [*(new_job() for _ in range(8)), new_job(depends_on=("nobody",))]
+    with pytest.raises(UnknownJob, match="nobody"):
+        store.enqueue(jobs)
+    assert tally(store) == {}
+
+
+def test_a_later_step_that_fails_says_how_many_are_stored(redis_url, open_at, small_steps):
+    def away():
+        raise StoreUnavailable("gone")
+
+    store = open_at(redis_url)
+    jobs = [new_job() for _ in range(10)]
+    wire = Wire(store, 3, away, late=False)
+    with pytest.raises(OutcomeUnknown, match="of 10 jobs, the first 6 are stored"):
+        store.enqueue(jobs)
+    wire.remove()
+    assert tally(store) == {"queued": 6}
+    assert [answer.created for answer in store.enqueue(jobs)] == [False] * 6 + [True] * 4

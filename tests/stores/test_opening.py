@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from millpond import App
 from millpond.errors import OptionError, StoreRefused
 from millpond.store.file_systems import NETWORK, _kind, refuse_network
 from millpond.store.opening import open_store
@@ -80,3 +81,20 @@ def test_a_refusal_says_what_to_use_instead(tmp_path):
     with pytest.raises(StoreRefused, match=r"network file system \(nfs4\).*PostgreSQL"):
         refuse_network(tmp_path / "not" / "yet" / "jobs.db", mounts)
     refuse_network(tmp_path / "jobs.db", tmp_path / "no such file")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://h:x",
+        "redis://h:99999/0",
+        "valkeys://u:pw@h:x/0",
+        "postgresql://h:x/db",
+        "sqlite:///\0",
+        "sqlite:///a\0b.db",
+    ],
+)
+def test_what_can_be_no_place_is_refused_when_the_app_is_made(url):
+    with pytest.raises(OptionError, match="use sqlite:///") as refused:
+        App(url)
+    assert "pw" not in str(refused.value)

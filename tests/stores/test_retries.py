@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from millpond.job import (
+    Attempt,
     Crashed,
     Failure,
     JobOptions,
@@ -12,12 +14,13 @@ from millpond.job import (
     Raised,
     Released,
     Returned,
+    Settlement,
     Snoozed,
     TimedOut,
 )
 from millpond.rules.retry import delay_after
 from millpond.store.protocol import Filter
-from tests.stores.acting import new_job, put, state, the, travel
+from tests.stores.acting import OK, changed, new_job, put, state, the, travel
 
 FAILURE = Failure("E", "no")
 
@@ -104,3 +107,31 @@ def test_a_replayed_job_has_fresh_budgets(store, node):
     assert (the(store, job).errors, the(store, job).attempt, state(store, job)) == (1, 3, "queued")
     node.run(Raised(FAILURE, retry_in=0.0))
     assert state(store, job) is JobState.DEAD
+
+
+@pytest.mark.parametrize("end", [True, False], ids=["ended", "snoozing"])
+def test_of_very_many_attempts_the_first_and_the_last_are_kept(store, node, end):
+    (job,) = put(store, new_job())
+    for number in range(1, 131):
+        claimed = node.claim_one()
+        line = msgspec.json.encode(Attempt(number=number, node="n1", ended="snoozed", ended_at=number))
+        outcome = OK if end and number == 130 else Released()
+        verdict = node.verdict(claimed, outcome)
+        told = changed(verdict.transition, line=line)
+        answer = node.exchange(settlements=[Settlement(claimed.id, claimed.token, told)])
+        assert answer.stale == ()
+    kept = [attempt.number for attempt in the(store, job).attempts]
+    assert kept == [*range(1, 11), *range(41, 131)]
+
+
+def test_a_line_may_have_any_separators_in_it(store, node):
+    (job,) = put(store, new_job())
+    message = "a\u2028b\x0bc\x85d\r" * 20
+    for number in range(1, 103):
+        claimed = node.claim_one()
+        attempt = Attempt(number=number, node="n1", ended="snoozed", ended_at=number, message=message)
+        told = changed(node.verdict(claimed, Released()).transition, line=msgspec.json.encode(attempt))
+        node.exchange(settlements=[Settlement(claimed.id, claimed.token, told)])
+    attempts = the(store, job).attempts
+    assert [attempt.number for attempt in attempts] == [*range(1, 11), *range(13, 103)]
+    assert {attempt.message for attempt in attempts} == {message}

@@ -5,11 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from millpond.job import Released, Slot
 from millpond.store.opening import open_store
-from tests.stores.acting import Node, new_job, opened, put
+from millpond.store.protocol import Filter
+from tests.stores.acting import Node, dead_job, new_job, opened, put
 from tests.stores.places import address_and_name
 
 PUT = """
@@ -144,3 +147,68 @@ def test_a_listener_whose_connection_breaks_listens_again(postgres_url, open_at,
     other = open_store(postgres_url)
     listener.until_heard(lambda: put(other, new_job()))
     other.close()
+
+
+def ends_of_a_parent(store, node):
+    (parent,) = put(store, new_job(queue="quiet"))
+    put(store, new_job(depends_on=(parent,)))
+    return lambda: node.run(queue="quiet")
+
+
+def a_replay(store, node):
+    job = dead_job(store, node)
+    return lambda: store.replay(Filter(ids=(job,)))
+
+
+def a_release(store, node):
+    put(store, new_job())
+    job = node.claim_one()
+    return lambda: node.settle(job, outcome=Released())
+
+
+def a_rescue(store, node):
+    put(store, new_job())
+    gone = Node(store, "gone")
+    gone.claim_one()
+    return lambda: store.rescue(node.name, gone=["gone"])
+
+
+def a_resumed_queue(store, _):
+    store.configure(queue="default", paused=True)
+    put(store, new_job())
+    return lambda: store.configure(queue="default", paused=False)
+
+
+def a_larger_slot(store, node):
+    put(store, new_job(slots=(Slot("s", 1),)), new_job(slots=(Slot("s", 1),)))
+    node.claim()
+    return lambda: store.configure(slot=Slot("s", 2))
+
+
+def a_freed_slot(store, node):
+    put(store, new_job(slots=(Slot("s", 1),)), new_job(slots=(Slot("s", 1),)))
+    (job,) = node.claim()
+    return lambda: node.settle(job)
+
+
+CAUSES = [
+    ends_of_a_parent,
+    a_replay,
+    a_release,
+    a_rescue,
+    a_resumed_queue,
+    a_larger_slot,
+    a_freed_slot,
+]
+
+
+@pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: cause.__name__)
+def test_work_is_heard_of_however_it_comes(url, open_at, cause):
+    store, other = open_at(url), open_at(url)
+    act = cause(other, Node(other))
+    with ThreadPoolExecutor(1) as thread:
+        while thread.submit(store.wait, ["default"], 0.05).result():  # connects, and hears what came before
+            pass
+        heard = thread.submit(store.wait, ["default"], 20.0)
+        act()
+        assert heard.result(30)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from millpond.app import App
     from millpond.node.node import Node
     from millpond.node.report import NodeReport, PoolReport
+    from millpond.node.webhook import Webhook
     from millpond.store.protocol import Retention
 
 RELOADED = ("grace", "log_level", "retention_completed", "retention_cancelled", "retention_dead")
@@ -110,6 +111,7 @@ def _node(session: Session, config: Config, app: App) -> Node:
             grace=config["grace"],
             lease=config["lease"],
             retention=_retention(config),
+            alerts=_alerts(config),
         )
     except OptionError as error:
         raise click.UsageError(f"{error} (queues come from {config.source('queues')})") from error
@@ -117,6 +119,15 @@ def _node(session: Session, config: Config, app: App) -> Node:
     if app.store.url == "memory://":
         session.note("the store is memory://: only this process can enqueue, and all is gone when it ends")
     return node
+
+
+def _alerts(config: Config) -> list[Webhook]:
+    """Where alerts go; what is wrong with the address is told now, not with the first alert."""
+    if config["alert_webhook"] is None:
+        return []
+    from millpond.node.webhook import Webhook
+
+    return [Webhook(str.__str__(config["alert_webhook"]))]
 
 
 def _retention(config: Config) -> Retention:

@@ -12,10 +12,11 @@ import random
 import threading
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple
 
 from millpond.errors import NodeRefused, OutcomeUnknown, StoreError
-from millpond.job import Job, Released, Returned, Settlement
+from millpond.job import Job, Released, Settlement
 from millpond.rules.backoff import pause
 from millpond.store.protocol import Claim, Exchanged, Progress, Started
 from millpond.verdict import settlement
@@ -30,9 +31,19 @@ BATCH = 1000  # settlements of one round
 POLL = 1.0  # how often to look without a hint: the truth, in case hints are lost
 WATCH = 0.1  # how often to see which jobs have begun, while any have not been told
 BEGUN_FOR = 0.05  # a job that has run this long is told to have begun; shorter ones just end
+WORTH = 50  # settlements for which a second thread is worth its while
 LINGER = 0.003  # how long to let ends gather while the workers have plenty to do
 GATHER = 64
 MOST_UNSETTLED = 64 << 20  # bytes of ends that wait; beyond it nothing more is claimed
+
+
+class Said(NamedTuple):
+    """What one exchange tells the store."""
+
+    settlements: Sequence[Settlement]
+    started: Sequence[Started]
+    progress: Sequence[Progress]
+    claims: Sequence[Claim]
 
 
 class ClaimLoop:
@@ -52,6 +63,8 @@ class ClaimLoop:
         self._failures = 0
         self._sequence = 0
         self._full = True  # the last claim got all it asked for: there is more
+        self._claimed: Sequence[Job] = ()  # by the last exchange, and not handed out yet
+        self._speaker = ThreadPoolExecutor(1, thread_name_prefix="millpond-exchange")
         self._look_at = 0.0
         self._watch_at = 0.0
         self._unsure: int | None = None  # so many settlements were said, and their outcome is unknown
@@ -75,28 +88,33 @@ class ClaimLoop:
             except Exception:  # a bug; the node must go on all the same
                 logger.exception("A claim round failed; the next one follows")
                 self._sleep(1.0)
+        self._speaker.shutdown(wait=False)
 
     def _round(self) -> None:
         now = time.monotonic()
         self._take_ends()
         if self.refused == self.state.identity.id:
             self._be_reborn()
-        if self._unsure is not None and not self._resolved():
-            return
+        if self._unsure is not None:
+            self._hand_out()
+            if not self._resolved():
+                return
         settlements = self.state.line.batch(BATCH)
         started, tasks = self._begun(now)
         progress = self._progress()
         claims = self._claims(now, busy=bool(settlements))
         if not (settlements or started or progress or claims):
+            self._hand_out()
             if not self._failures:
                 self.round_at = now  # nothing to say is a round, too
             self._wait(now)
             return
-        answer = self._exchange(settlements, started, progress, claims)
+        said = Said(settlements, started, progress, claims)
+        answer = self._exchange(said)
         if answer is not None:
             for task in tasks:
                 task.told = True
-            self._apply(answer, settlements, claims)
+            self._apply(answer, said)
 
     def _wait(self, now: float) -> None:
         wake = self._look_at
@@ -123,20 +141,25 @@ class ClaimLoop:
 
     # --- what to say ----------------------------------------------------------------------------------
     def _take_ends(self) -> None:
-        state = self.state
-        ends = state.line.ends()
-        if not ends:
+        state, line = self.state, self.state.line
+        raw, by_queue = line.raw, state.by_queue
+        if not raw:
             return
-        offset = state.offset()
-        for end in ends:
-            task = end.task
-            run = None if end.begun_at is None else (end.ended_at - end.begun_at) / 1e6
-            pool = state.pool_of(task.job)
-            if pool is not None:
-                pool.forget(task, run if type(end.outcome) is Returned else None)
-                pool.count(end.outcome)
+        offset, name = state.offset(), state.identity.id
+        node = b'"%b"' % name.encode()
+        while raw:
+            task, value, error, at = raw.popleft()
+            job = task.job
+            pool = by_queue[job.queue]
+            pool.held.pop(job.id, None)
+            if error is None and type(value) is bytes and task.cancelling_at is None and not task.disowned:
+                pool.done += 1
+                pool.learn(line.put_returned(task, value, node, offset))
+                continue
+            end = line.end(task, value, error, at)
+            pool.count(end.outcome)
             if not task.disowned:
-                state.line.put(end, state.identity.id, offset)
+                line.put(end, name, offset)
 
     def _begun(self, now: float) -> tuple[list[Started], list[JobTask]]:
         """Jobs that have begun and of which the store does not know it."""
@@ -182,29 +205,24 @@ class ClaimLoop:
         return claims
 
     # --- saying it --------------------------------------------------------------------------------------
-    def _exchange(
-        self,
-        settlements: Sequence[Settlement],
-        started: Sequence[Started],
-        progress: Sequence[Progress],
-        claims: Sequence[Claim],
-    ) -> Exchanged | None:
-        state = self.state
+    def _exchange(self, said: Said) -> Exchanged | None:
+        """Tell the store and take its answer; None when there is none, and then that was dealt with."""
         self._sequence += 1
         before = time.monotonic()
         try:
-            answer = state.store.exchange(
-                state.identity.id,
-                self._sequence,
-                settlements=settlements,
-                started=started,
-                progress=progress,
-                claims=claims,
-            )
+            if self._claimed and len(said.settlements) >= WORTH:
+                # The store need not wait for us, nor we for the store
+                speaking = self._speaker.submit(self._speak, said)
+                self._hand_out()
+                self._take_ends()
+                answer = speaking.result()
+            else:
+                self._hand_out()
+                answer = self._speak(said)
         except NodeRefused:
             self._be_reborn()
         except OutcomeUnknown as error:
-            self._unsure = len(settlements)
+            self._unsure = len(said.settlements)
             self._in_trouble(error)
         except StoreError as error:
             self._in_trouble(error)
@@ -214,8 +232,18 @@ class ClaimLoop:
             return answer
         return None
 
-    def _apply(self, answer: Exchanged, settlements: Sequence[Settlement], claims: Sequence[Claim]) -> None:
-        state = self.state
+    def _speak(self, said: Said) -> Exchanged:
+        return self.state.store.exchange(
+            self.state.identity.id,
+            self._sequence,
+            settlements=said.settlements,
+            started=said.started,
+            progress=said.progress,
+            claims=said.claims,
+        )
+
+    def _apply(self, answer: Exchanged, said: Said) -> None:
+        state, settlements, claims = self.state, said.settlements, said.claims
         state.line.settled(len(settlements))
         self.settled += len(settlements) - len(answer.stale)
         self.stale += len(answer.stale)
@@ -223,24 +251,30 @@ class ClaimLoop:
         if claims:
             self._full = len(answer.claimed) >= sum(claim.limit for claim in claims)
         if answer.claimed:
-            self._hand_out(answer.claimed)
+            self._claimed = answer.claimed
+            for job in answer.claimed:
+                state.by_queue[job.queue].promised += 1
         for job_id in answer.cancelling:
             state.cancel(job_id)
 
     def _tell(self, settlements: Sequence[Settlement], stale: Sequence[str] = ()) -> None:
-        for said in settlements:
-            self.state.accepted(said, said.id not in stale)
+        if self.state.has_news():
+            for said in settlements:
+                self.state.accepted(said, said.id not in stale)
 
-    def _hand_out(self, jobs: Sequence[Job]) -> None:
+    def _hand_out(self) -> None:
+        """Give the pools what was claimed."""
+        jobs, self._claimed = self._claimed, ()
         by_pool: dict[QueuePool, list[Job]] = {}
         for job in jobs:
-            pool = self.state.pool_of(job)
-            if pool is None or not self.state.may_claim():
-                self._release(job)
-            else:
-                by_pool.setdefault(pool, []).append(job)
+            by_pool.setdefault(self.state.by_queue[job.queue], []).append(job)
         for pool, some in by_pool.items():
-            pool.take(some)
+            pool.promised = 0
+            if self.state.may_claim():
+                pool.take(some)
+            else:
+                for job in some:
+                    self._release(job)
 
     def _release(self, job: Job) -> None:
         said = settlement(job, Released(), self.state.identity.id, now=self.state.store_now())
@@ -300,6 +334,7 @@ class ClaimLoop:
         state.forget_news()
         state.identity.born_again()
         self._sequence = 0
+        self._claimed = ()
         try:
             state.renew()
         except StoreError as error:

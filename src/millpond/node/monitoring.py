@@ -52,6 +52,10 @@ class JobNews:
         if event is not None and len(self._pending) < MOST_PENDING:
             self._pending[said.id, said.token] = event
 
+    def waits(self) -> bool:
+        """Is there anything to publish once the store has taken it?"""
+        return bool(self._pending)
+
     def accepted(self, said: Settlement, is_valid: bool) -> None:
         """The store has answered; a late verdict that it refused is not told."""
         if self._pending:

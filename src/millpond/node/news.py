@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from millpond.job import Outcome, Settlement
 from millpond.node import tracing
-from millpond.node.events import of_pool
+from millpond.node.events import JobCompleted, of_pool
 
 if TYPE_CHECKING:
     from millpond.events import Event
@@ -41,6 +41,8 @@ def connect(state: NodeState, monitoring: Monitoring) -> None:
         traced.clear()
 
     state.line.told, state.accepted, state.forget_news = told, accepted, forget
+    state.line.listens = lambda: tracing.is_on() or monitoring.events.wanted(JobCompleted)
+    state.has_news = lambda: bool(traced) or jobs.waits()
 
 
 def _settled(end: End, outcome: Outcome, state: NodeState) -> None:

@@ -40,6 +40,7 @@ class QueuePool:
     ) -> None:
         self.settings = settings
         self.held: dict[str, JobTask] = {}
+        self.promised = 0  # jobs claimed and about to be taken
         self.run: float | None = None  # what a job takes here, by measurement
         self.done = self.failed = self.crashed = self.timed_out = 0
         self.notes: dict[str, bytes] = {}  # the last progress of each job that told any
@@ -57,7 +58,8 @@ class QueuePool:
         """What to ask the store for."""
         queues, settings = self.settings.queues, self.settings
         want = ahead.wanted(settings.most, settings.concurrency, self.run, round_trip)
-        limit = ahead.to_claim(want, len(self.held), settings.most * settings.concurrency)
+        held = len(self.held) + self.promised
+        limit = ahead.to_claim(want, held, settings.most * settings.concurrency)
         if not limit or self.is_broken or not self._may_begin():
             return []
         parts = ahead.share(limit, len(queues), next(self._turns) if len(queues) > 1 else 0)
@@ -121,12 +123,9 @@ class QueuePool:
         self.notes[note[:ID].decode()] = note[ID:]
 
     # --- giving them up -----------------------------------------------------------------------------
-    def forget(self, task: JobTask, run: float | None) -> None:
-        """A job has ended here."""
-        self.held.pop(task.job.id, None)
-        self.notes.pop(task.job.id, None)
-        if run is not None:
-            self.run = ahead.learn(self.run, run)
+    def learn(self, run: float) -> None:
+        """A job has returned after so many seconds."""
+        self.run = ahead.learn(self.run, run)
 
     def count(self, outcome: Outcome) -> None:
         """Keep the books."""

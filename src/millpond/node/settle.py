@@ -23,12 +23,13 @@ from millpond.job import (
     Outcome,
     Raised,
     Released,
+    Returned,
     Settlement,
     TimedOut,
 )
-from millpond.node.execute import unpacked
+from millpond.node.execute import TIMES, unpacked
 from millpond.node.inflight import JobTask, Withdrawn
-from millpond.verdict import settlement
+from millpond.verdict import completed, settlement
 
 MOST_STACK = 16_000
 
@@ -49,29 +50,43 @@ class Line:
         self.raw: deque[tuple[JobTask, Any, BaseException | None, int]] = deque()
         self.waiting: deque[Settlement] = deque()
         self.size = 0  # bytes of what waits
+        self.listens: Callable[[], bool] = bool  # does anybody want to hear of jobs that returned?
         self.told: Callable[[End, Outcome, Settlement, int | None], object] = lambda *_: None
         self.ring: Callable[[], object] = list  # set by the claim loop
 
     def add(self, task: JobTask, value: Any, error: BaseException | None) -> None:
         """A job has ended; called by the pools, inside their turns."""
-        self.raw.append((task, value, error, time.time_ns() // 1000))
+        self.raw.append((task, value, error, 0 if error is None else time.time_ns() // 1000))
         self.ring()
 
     def __len__(self) -> int:
         return len(self.raw) + len(self.waiting)
 
-    def ends(self) -> list[End]:
-        """Take what the pools have put in."""
-        found: list[End] = []
-        raw = self.raw
-        while raw:
-            task, value, error, at = raw.popleft()
-            if error is None:
-                outcome, begun, ended = unpacked(value)
-                found.append(End(task, outcome, begun, ended))
-            else:
-                found.append(End(task, _outcome(error), _begun(task, error, at), at))
-        return found
+    def end(self, task: JobTask, value: Any, error: BaseException | None, at: Instant) -> End:
+        """What the pools have put in, as an end."""
+        if error is None:
+            return End(task, *unpacked(value))
+        return End(task, _outcome(error), _begun(task, error, at), at)
+
+    def put_returned(self, task: JobTask, value: bytes, node: bytes, offset: int) -> float:
+        """The short way for a job that returned and of which nothing else is known; gives its run time."""
+        begun, ended = TIMES.unpack_from(value)
+        link = task.link
+        said = completed(
+            task.job,
+            value[TIMES.size :],
+            node,
+            now=ended + offset,
+            started_at=begun + offset,
+            worker=0 if link is None else link.pid,
+        )
+        self.waiting.append(said)
+        self.size += size_of(said)
+        if self.listens():
+            outcome = Returned(value[TIMES.size :])
+            self.told(End(task, outcome, begun, ended), outcome, said, None if link is None else link.pid)
+        run: int = ended - begun
+        return max(0, run) / MICROSECONDS
 
     def put(self, end: End, node: str, offset: int) -> None:
         """Put the verdict on an end in line; `offset` is the store's clock minus ours."""
@@ -97,6 +112,9 @@ class Line:
 
     def settled(self, count: int) -> None:
         """The store has taken the first `count`."""
+        if count == len(self.waiting):
+            self.waiting.clear()
+            self.size = count = 0
         for _ in range(count):
             self.size -= size_of(self.waiting.popleft())
 

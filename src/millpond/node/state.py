@@ -38,6 +38,7 @@ class NodeState:
         self.cancelled: dict[str, JobTask] = {}  # running jobs whose end is wanted
         self.renewing = threading.Lock()
         self.accepted: Callable[[Settlement, bool], None] = lambda *_: None  # the store's word on each end
+        self.has_news: Callable[[], bool] = bool  # does anybody wait for the store's word?
         self.forget_news: Callable[[], None] = lambda: None
 
     def may_claim(self) -> bool:
@@ -52,9 +53,8 @@ class NodeState:
         """Take or renew the lease."""
         with self.renewing:
             before = now_of_leases()
-            self.identity.facts["templates"] = [
-                pid for pool in self.pools.values() for pid in pool.templates()
-            ]
+            templates = {pid for pool in self.pools.values() for pid in pool.templates()}
+            self.identity.facts["templates"] = sorted(templates)
             self.heart.renew(self.identity.id, self.identity.host, self.identity.info(), self.lease)
             self.renewed_at = before
         fence = int((before + self.lease) * 1e9)

@@ -48,4 +48,5 @@ def learn(known: float | None, measured: float) -> float:
     """The estimate of a job's run time after one more measurement. A single long one moves it little."""
     if known is None:
         return measured
-    return known + (min(measured, 10 * known + 0.001) - known) * 0.1
+    most = 10 * known + 0.001
+    return known + ((min(most, measured)) - known) * 0.1

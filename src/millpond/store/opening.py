@@ -43,6 +43,8 @@ def _path(url: str) -> str:
     rest = url.removeprefix("sqlite://")
     if "?" in rest or "#" in rest:
         raise OptionError(f"{url!r}: a SQLite store takes no options; sqlite:///jobs.db is all there is")
+    if "\0" in rest:
+        raise OptionError(f"{url!r}: no file has NUL in its name; use sqlite:///jobs.db")
     if not rest.startswith("/") or len(rest) < 2:
         raise OptionError(f"{url!r} names no file: use sqlite:///jobs.db, or sqlite:////var/lib/jobs.db")
     return rest[1:]

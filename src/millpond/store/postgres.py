@@ -7,12 +7,12 @@ that nothing happened; after it, OutcomeUnknown.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from typing import Any, TypeVar
 
 import psycopg
@@ -31,15 +31,18 @@ from millpond.job import Enqueued, NewJob
 from millpond.store.forks import watch_forks
 from millpond.store.postgres_address import PostgresAddress, PostgresClock
 from millpond.store.postgres_arrays import array
+from millpond.store.postgres_statements import THE_CALLERS, Names, text_of
 from millpond.store.relational import enqueue
 from millpond.store.relational.query import LeaseClock, Many, Query, Row, Steps
 from millpond.store.relational.verbs import RelationalStore
-from millpond.store.sql import statement
 
 T = TypeVar("T")
 SCHEMA = 1
 BEGIN = "BEGIN; SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = '30s'"
+BOUNDS = "SET lock_timeout = '5s'; SET statement_timeout = '30s'"  # the same for a session of our own
+UNHURRIED = "SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = 0"  # who makes tables
 RETRIES = 5  # of a transaction that the server ended to break a deadlock: nothing has happened
+ISOLATION, FRESH = "SHOW transaction_isolation", [("read committed",)]  # each statement sees the latest
 KEPT = 8  # connections kept for the next call
 POLL = 0.25  # how long a wait sleeps where no notification can arrive
 
@@ -59,12 +62,13 @@ class PostgresStore(RelationalStore):
         self._listener: Connection[Row] | None = None
         self._ear = threading.Lock()  # held by the one thread that listens
         self._channel = f"millpond_{self.schema}"
+        self._names = Names(self.schema, self._channel if self._options.notify else "")
         watch_forks(self)
 
     # --- verbs that differ ----------------------------------------------------------------------------
     def enqueue(self, jobs: Sequence[NewJob], transaction: object | None = None) -> list[Enqueued]:
         """Store jobs, all or none; plain ones in one round trip."""
-        if jobs and transaction is None and enqueue.is_plain(jobs):
+        if jobs and transaction is None and self._pooled is False and enqueue.is_plain(jobs):
             return self._retried(lambda: self._at_once(lambda now: enqueue.enqueue_at_once(jobs, now)))
         return super().enqueue(jobs, transaction)
 
@@ -73,7 +77,7 @@ class PostgresStore(RelationalStore):
         if not isinstance(transaction, AsyncConnection):
             raise StoreRefused(_wrong_connection("AsyncConnection", transaction))
         await self._to_thread_if_needed()
-        steps = enqueue.enqueue(jobs, self.clock.now())
+        steps = enqueue.enqueue(jobs, self.clock.now(), parks=False)
         cursor = psycopg.AsyncRawCursor(transaction, row_factory=tuple_row)
         try:
             if _begins_by_itself(transaction):
@@ -126,10 +130,12 @@ class PostgresStore(RelationalStore):
             return value
 
     def _at_once(self, make: Callable[[int], Steps[T]]) -> T:
-        """Run a verb of a single statement, which is its own transaction."""
+        """Run a verb of a single statement, which is its own transaction, within the session's bounds."""
         with self._connection() as connection:
             try:
                 return self._drive(psycopg.RawCursor(connection), make(self.clock.now()))
+            except (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled) as error:
+                raise StoreBusy(f"{self.url} was locked for too long; nothing happened") from error
             except psycopg.errors.DeadlockDetected:
                 raise
             except psycopg.OperationalError as error:
@@ -145,42 +151,56 @@ class PostgresStore(RelationalStore):
             )
         return StoreUnavailable(f"{self.url}: {error}; nothing happened")
 
-    def _drive(self, cursor: psycopg.RawCursor[Row], steps: Steps[T], prepare: bool | None = False) -> T:
-        """Answer each request of a verb until it returns. None leaves preparing to the caller's settings."""
-        if prepare is not None:
-            prepare = self._prepares()
+    def _drive(self, cursor: psycopg.RawCursor[Row], steps: Steps[T], *, joined: bool = False) -> T:
+        """Answer each request of a verb until it returns."""
         try:
             request = next(steps)
             while True:
-                request = steps.send(self._answer(cursor, request, prepare))
+                request = steps.send(self._answer(cursor, request, joined=joined))
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
 
     def _answer(
-        self, cursor: psycopg.RawCursor[Row], request: Query | Many | LeaseClock, prepare: bool | None
+        self, cursor: psycopg.RawCursor[Row], request: Query | Many | LeaseClock, *, joined: bool
     ) -> list[Row]:
-        text, parameters = self._said(request)
-        cursor.execute(text, parameters, prepare=prepare, binary=True)
+        """What a joined one says is prepared as the caller's settings want it."""
+        text, parameters = self._said(request, joined=joined)
+        cursor.execute(text, parameters, prepare=None if joined else self._prepares(), binary=True)
         rows = cursor.fetchall() if cursor.description else []
-        return [(self.clock.lease_now(rows[0][0]), "")] if isinstance(request, LeaseClock) else rows
+        if isinstance(request, LeaseClock):
+            return [(self.clock.lease_now(rows[0][0]), "")]
+        if joined and request.name == "known" and cursor.execute(ISOLATION).fetchall() != FRESH:
+            rows += self._known_now(request)
+        return rows
 
     async def _aanswer(
         self, cursor: psycopg.AsyncRawCursor[Any], request: Query | Many | LeaseClock
     ) -> list[Row]:
-        text, parameters = self._said(request)
+        text, parameters = self._said(request, joined=True)
         await cursor.execute(text, parameters)
-        return await cursor.fetchall() if cursor.description else []
+        rows = await cursor.fetchall() if cursor.description else []
+        if isinstance(request, Query) and request.name == "known":
+            await cursor.execute(ISOLATION)
+            if await cursor.fetchall() != FRESH:
+                rows += await asyncio.to_thread(self._known_now, request)
+        return rows
 
-    def _said(self, request: Query | Many | LeaseClock) -> tuple[bytes, Sequence[Any]]:
+    def _known_now(self, request: Query | Many) -> list[Row]:
+        """The caller's snapshot may be older than a job that has come and ended: we look ourselves."""
+        text, parameters = self._said(request)
+        with self._connection() as connection:
+            return psycopg.RawCursor(connection).execute(text, parameters).fetchall()
+
+    def _said(
+        self, request: Query | Many | LeaseClock, *, joined: bool = False
+    ) -> tuple[bytes, Sequence[Any]]:
+        names = self._names._replace(shard=THE_CALLERS) if joined else self._names
         if isinstance(request, LeaseClock):
-            return _sql(self.schema, self._told(), "lease_clock"), ()
-        text = _sql(self.schema, self._told(), request.name)
+            return text_of("lease_clock", names), ()
+        text = text_of(request.name, names)
         if isinstance(request, Many):
             return text, [*request.shared, *(array(column) for column in zip(*request.rows, strict=True))]
         return text, [array(value) if isinstance(value, list) else value for value in request.parameters]
-
-    def _told(self) -> str:
-        return self._channel if self._options.notify else ""
 
     def _prepares(self) -> bool | None:
         """Prepared statements live in a session: not through a pooler."""
@@ -198,7 +218,7 @@ class PostgresStore(RelationalStore):
             if _begins_by_itself(transaction):
                 cursor.execute("SELECT")
             with transaction.transaction():  # a savepoint: all or none, whatever the caller does
-                return self._drive(cursor, make(self.clock.now()), prepare=None)
+                return self._drive(cursor, make(self.clock.now()), joined=True)
         except psycopg.errors.UndefinedTable as error:
             raise StoreRefused(f"this connection is not to {self.url}: {error}") from error
 
@@ -208,7 +228,7 @@ class PostgresStore(RelationalStore):
         connection = self._take()
         try:
             if self.clock.is_old():
-                ((server,),) = connection.execute(statement("postgres", "lease_clock")).fetchall()
+                ((server,),) = connection.execute(text_of("lease_clock", self._names)).fetchall()
                 self.clock.set(server)
             if not self._checked:
                 self._check(connection)
@@ -246,9 +266,11 @@ class PostgresStore(RelationalStore):
             )
         except psycopg.OperationalError as error:
             raise StoreUnavailable(f"cannot reach {self.url}: {error}") from error
-        if self._pooled is None:
+        if self._pooled is None and dsn == self._options.dsn:
             ((pid,),) = connection.execute("SELECT pg_backend_pid()").fetchall()
             self._pooled = pid != connection.info.backend_pid
+        if self._pooled is False:
+            connection.execute(BOUNDS)
         if not self._prepares():
             connection.prepare_threshold = None  # not even COMMIT, which the driver would do by itself
         return connection
@@ -282,7 +304,7 @@ class PostgresStore(RelationalStore):
         ).fetchall()
         if not found:
             return None
-        ((version,),) = connection.execute(_sql(self.schema, "", "version")).fetchall()
+        ((version,),) = connection.execute(text_of("version", self._names)).fetchall()
         return int(version)
 
     def migrate(self) -> list[str]:
@@ -290,11 +312,12 @@ class PostgresStore(RelationalStore):
         connection = self._take()
         try:
             with connection.transaction():
+                connection.execute(UNHURRIED)
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (0x6D696C6C,))
                 if self._version(connection) is not None:
                     self._check(connection)
                     return []
-                connection.execute(_sql(self.schema, "", "schema"))
+                connection.execute(text_of("schema", self._names))
         except psycopg.Error as error:
             raise StoreError(f"cannot migrate {self.url}: {error}") from error
         finally:
@@ -347,8 +370,6 @@ class PostgresStore(RelationalStore):
         return self._listener
 
     async def _to_thread_if_needed(self) -> None:
-        import asyncio
-
         if self.clock.is_old() or not self._checked:
             await asyncio.to_thread(self._touch)
 
@@ -376,12 +397,3 @@ def _has_hung_up(connection: Connection[Row]) -> bool:
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     return bool(poll.poll(0))
-
-
-@cache
-def _sql(schema: str, channel: str, name: str) -> bytes:
-    """A statement with our own names in it: the schema is checked, the channel is made of it."""
-    text = statement("postgres", name).replace("{schema}", schema)
-    if not channel:
-        text = text.replace("count(pg_notify({channel}, queue))", "0")
-    return text.replace("{channel}", f"'{channel}'").encode()

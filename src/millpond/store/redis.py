@@ -37,6 +37,7 @@ from millpond.store.protocol import (
 from millpond.store.redis_records import claimed_job, new_job, readable, text_of, verdict
 from millpond.store.redis_rescue import finish_falls, revive
 from millpond.store.redis_server import SCHEMA, Address, Server
+from millpond.store.redis_steps import half_stored, in_steps, parents_outside
 from millpond.store.redis_waiting import Subscription
 from millpond.store.relational.rows import Damaged
 
@@ -89,7 +90,7 @@ class RedisStore:
 
     # --- jobs -------------------------------------------------------------------------------------------
     def enqueue(self, jobs: Sequence[NewJob], transaction: object | None = None) -> list[Enqueued]:
-        """Store jobs, all or none."""
+        """Store jobs, all or none; very many in several steps, each all or none."""
         if transaction is not None:
             raise StoreRefused(
                 "transaction= needs a store in the transaction's database, and Redis cannot take part in it: "
@@ -97,9 +98,34 @@ class RedisStore:
             )
         if not jobs:
             return []
+        steps = in_steps(jobs)
+        if len(steps) > 1:
+            self._refuse_unknown_parents(jobs)
+        answers: list[Enqueued] = []
+        for step in steps:
+            try:
+                answers += self._enqueue_step(step)
+            except (StoreError, UnknownJob) as error:
+                if answers:
+                    raise half_stored(len(answers), len(jobs), error) from error
+                raise
+        return answers
+
+    def _enqueue_step(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         answers, unfinished = self._stored("enqueue", [new_job(job) for job in jobs])
         self._finish_falls(unfinished)
         return [Enqueued(job.decode(), bool(created)) for job, created in answers]
+
+    def _refuse_unknown_parents(self, jobs: Sequence[NewJob]) -> None:
+        """Before the first of several steps: what can be refused is refused before anything is stored."""
+        wanted = parents_outside(jobs)
+        found = [
+            job for first in range(0, len(wanted), PAGE) for job in self.get(wanted[first : first + PAGE])
+        ]
+        missing = {parent for parent, job in zip(wanted, found, strict=True) if job is None}
+        for job in jobs if missing else ():
+            for parent in missing.intersection(job.depends_on):
+                raise UnknownJob(f"job {job.id} depends on {parent}, which is not in the store")
 
     def _stored(self, name: str, arguments: Sequence[Any]) -> tuple[Any, int]:
         status, *rest = self._server.run(name, (arguments,))

@@ -82,6 +82,7 @@ class Address:
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
+        _ = parts.port  # raises if it can be none
         options = dict(parse_qsl(parts.query, keep_blank_values=True))
         self.namespace = options.pop("namespace", "millpond")
         self.cluster = options.pop("cluster", "").lower() in ("1", "true", "yes", "on")

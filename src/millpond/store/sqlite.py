@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import apsw
-import msgspec
 
 from millpond.errors import OutcomeUnknown, StoreBusy, StoreRefused
 from millpond.store.clock import Clock
@@ -29,6 +28,7 @@ from millpond.store.relational.verbs import RelationalStore
 from millpond.store.sqlite_mending import mend
 from millpond.store.sqlite_schema import (
     SCHEMA,
+    add_functions,
     create_private,
     create_tables,
     refuse_other_versions,
@@ -43,8 +43,6 @@ BUSY = 5.0  # seconds a lock is waited for
 FIRST_LOOK, LAST_LOOK = 0.0002, 0.02  # naps, each longer than the last, while a write becomes a commit
 SHORT_NAP, LONG_NAP = 0.0005, 0.002  # of one who waits for a lock
 NEEDED = 3_051_003  # older engines can lose commits in WAL mode when a checkpoint meets a writer
-
-_json = msgspec.json.Encoder().encode
 
 
 class _Request:
@@ -249,6 +247,7 @@ class SQLiteStore(RelationalStore):
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA cache_size = -65536")
+            add_functions(connection)
         except apsw.Error as error:
             raise translated(error, self.url) from error
         return connection

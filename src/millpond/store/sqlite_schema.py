@@ -6,10 +6,12 @@ A new file is made on first use; what another version has made is refused, never
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import apsw
 
 from millpond.errors import SchemaOutdated, StoreBusy, StoreRefused, StoreUnavailable
+from millpond.store.relational.rows import kept_lines
 from millpond.store.sql import statement
 
 SCHEMA = 1
@@ -67,3 +69,12 @@ def translated(error: apsw.Error, url: str) -> Exception:
     if isinstance(error, apsw.NotADBError | apsw.CorruptError):
         return StoreRefused(f"{url} is not a database, or is damaged: {error}")
     return StoreUnavailable(f"{url}: {type(error).__name__}: {error}")
+
+
+def add_functions(connection: apsw.Connection) -> None:
+    """What SQLite has no words for."""
+
+    def kept(*attempts: Any) -> str:
+        return kept_lines(str(attempts[0]))
+
+    connection.create_scalar_function("millpond_kept_lines", kept, 1, deterministic=True)

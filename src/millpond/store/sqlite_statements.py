@@ -45,9 +45,9 @@ def statements(request: Query | Many) -> list[Statement]:
 def _one(name: str, parameters: Sequence[Any]) -> Statement:
     """States are written into the text, so that partial indexes apply."""
     text = ""
-    if name == "choose":
+    if name in ("choose", "to_cancel"):
         states, *parameters = parameters
-        text = statement("sqlite", "choose_in").replace("{states}", _literals(states))
+        text = statement("sqlite", f"{name}_in").replace("{states}", _literals(states))
     elif name == "search":
         states, *parameters = parameters
         condition = f"state IN ({_literals(states)})" if states else "TRUE"

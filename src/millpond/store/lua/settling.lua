@@ -48,6 +48,22 @@ local function finish(id, state, reason, result, queue, task)
     ended(id, state, queue, task)
 end
 
+-- The lines about a job's attempts with one more: the first 10 and the last 90 are kept. What is shorter than
+-- this has fewer.
+local function with_line(lines, line)
+    if #lines < 200 then
+        return lines .. line .. '\n'
+    end
+    local list = {}
+    for one in string.gmatch(lines .. line .. '\n', '[^\n]*\n') do
+        list[#list + 1] = one
+    end
+    if #list <= 100 then
+        return table.concat(list)
+    end
+    return table.concat(list, '', 1, 10) .. table.concat(list, '', #list - 89)
+end
+
 local function apply(verdict, node, token, queue, task)
     local id, state, reason, result = verdict[1], verdict[3], verdict[4], verdict[5]
     if read(id, 'cancelling') then
@@ -60,7 +76,7 @@ local function apply(verdict, node, token, queue, task)
     set_head(id, state, token, '')
     jot(id, 'tally', verdict[8])
     if verdict[10] then
-        jot(id, 'attempts', (read(id, 'attempts') or '') .. verdict[10] .. '\n')
+        jot(id, 'attempts', with_line(read(id, 'attempts') or '', verdict[10]))
     end
     count(queue, 'running', -1)
     leave(held_key(node), id)
@@ -132,7 +148,7 @@ local function complete(id, verdict, where, book)
         put(book.result, id, verdict[5])
     end
     if verdict[10] then
-        put(book.line, id, (book.attempts[id] or '') .. verdict[10] .. '\n')
+        put(book.line, id, with_line(book.attempts[id] or '', verdict[10]))
     end
     book.held[#book.held + 1] = id
     put(book.entered, 0, id)

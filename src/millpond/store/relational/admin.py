@@ -22,16 +22,15 @@ def condition(chosen: Filter, states: frozenset[JobState]) -> tuple[list[str], R
 def cancel(chosen: Filter, now: Instant, limit: int = PAGE) -> Steps[tuple[int, bool]]:
     """End waiting jobs, ask for the end of running ones. Returns how many, and whether to go on.
 
-    Running ones are asked before and after: one that goes back in line meanwhile is found there, and one that
-    is claimed meanwhile is found running.
+    All are found in one look and stay as they were found: none slips through by being claimed or going back.
     """
-    states, parameters = condition(chosen, WAITING)
-    asks = not chosen.states or JobState.RUNNING in chosen.states
-    asked: list[Row] = (yield Query("ask_to_end", parameters)) if asks else []
-    rows = (yield Query("choose", (states, *parameters, limit))) if states else []
-    cancelled = yield from ends.cancel_waiting([row[0] for row in rows], "cancelled", now)
-    again: list[Row] = (yield Query("ask_to_end", parameters)) if asks and states else []
-    return cancelled + len(asked) + len(again), len(rows) == limit
+    states, parameters = condition(chosen, WAITING | {JobState.RUNNING})
+    rows = (yield Query("to_cancel", (states, *parameters, limit))) if states else []
+    running = [row[0] for row in rows if row[1] == JobState.RUNNING]
+    asked: list[Row] = (yield Query("ask_to_end", (running,))) if running else []
+    waiting = [row[0] for row in rows if row[1] != JobState.RUNNING]
+    cancelled = yield from ends.cancel_waiting(waiting, "cancelled", now)
+    return cancelled + len(asked), len(rows) == limit
 
 
 def replay(

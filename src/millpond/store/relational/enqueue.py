@@ -23,7 +23,7 @@ def is_plain(jobs: Sequence[NewJob]) -> bool:
 def enqueue_plain(jobs: Sequence[NewJob], now: Instant) -> Steps[list[Enqueued]]:
     """Store jobs that concern nobody else."""
     created = {row[0] for row in (yield Many("insert", [_row(job, now) for job in jobs]))}
-    yield from count(Counter((job.queue, "enqueued", 0) for job in jobs), now)
+    yield from count(Counter((job.queue, "enqueued", 0) for job in jobs if job.id in created), now)
     return [Enqueued(job.id, job.id in created) for job in jobs]
 
 
@@ -33,11 +33,12 @@ def enqueue_at_once(jobs: Sequence[NewJob], now: Instant) -> Steps[list[Enqueued
     return [Enqueued(job.id, job.id in created) for job in jobs]
 
 
-def enqueue(jobs: Sequence[NewJob], now: Instant) -> Steps[list[Enqueued]]:
-    """Store jobs of any sort, all or none."""
+def enqueue(jobs: Sequence[NewJob], now: Instant, *, parks: bool = True) -> Steps[list[Enqueued]]:
+    """Store jobs of any sort, all or none. To park one counts it at its slot, which would hold up whoever
+    claims or settles until a caller's transaction ends: there it stands in line, and a claim parks it."""
     answers: list[Enqueued] = []
     for part in _without_doubles(jobs):
-        answers += yield from _enqueue_distinct(part, now)
+        answers += yield from _enqueue_distinct(part, now, parks=parks)
     return answers
 
 
@@ -54,7 +55,7 @@ def _without_doubles(jobs: Sequence[NewJob]) -> list[list[NewJob]]:
     return parts
 
 
-def _enqueue_distinct(jobs: Sequence[NewJob], now: Instant) -> Steps[list[Enqueued]]:
+def _enqueue_distinct(jobs: Sequence[NewJob], now: Instant, *, parks: bool) -> Steps[list[Enqueued]]:
     known = {row[0] for row in (yield Query("known", ([job.id for job in jobs],)))}
     holders = yield from _take_uniques([job for job in jobs if job.id not in known], now)
     answers: list[Enqueued] = []
@@ -65,14 +66,14 @@ def _enqueue_distinct(jobs: Sequence[NewJob], now: Instant) -> Steps[list[Enqueu
         answers.append(Enqueued(job.id if job.id in known else holder, is_new))
         if is_new:
             new[job.id] = job
-    stored = yield from _insert(list(new.values()), now)
+    stored = yield from _insert(list(new.values()), now, parks=parks)
     return [Enqueued(answer.id, answer.created and answer.id in stored) for answer in answers]
 
 
-def _insert(jobs: list[NewJob], now: Instant) -> Steps[set[str]]:
+def _insert(jobs: list[NewJob], now: Instant, *, parks: bool) -> Steps[set[str]]:
     """Returns which were stored: all, but those that somebody else has stored since we looked."""
     waits, doomed = yield from _wait_for_parents(jobs)
-    parked = yield from _park(jobs)
+    parked = yield from _park(jobs, parks=parks)
     rows = [_row(job, now, waits=len(waits.get(job.id, ())), parked=parked.get(job.id)) for job in jobs]
     if not rows:
         return set()
@@ -149,12 +150,14 @@ def _wait_for_parents(jobs: Sequence[NewJob]) -> Steps[tuple[dict[str, list[str]
     return waits, doomed
 
 
-def _park(jobs: Sequence[NewJob]) -> Steps[dict[str, str]]:
-    """Which jobs need not even stand in line, because their slot is full or others wait for it."""
+def _park(jobs: Sequence[NewJob], *, parks: bool) -> Steps[dict[str, str]]:
+    """Make the slots; which jobs need not even stand in line, as their slot is full or others wait for it."""
     capacities = {slot.name: slot.capacity for job in jobs for slot in job.slots}
     if not capacities:
         return {}
     rows = yield Many("ensure_slot", sorted(capacities.items()))
+    if not parks:
+        return {}
     free = {name: 0 if parked else max(0, capacity - used) for name, capacity, used, parked in rows}
     parked: dict[str, str] = {}
     for job in jobs:

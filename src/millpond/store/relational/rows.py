@@ -16,6 +16,7 @@ _attempts = msgspec.json.Decoder(Attempt)
 _encode = msgspec.json.Encoder().encode
 _states = {state.value: state for state in JobState}
 DEFAULTS = JobOptions()
+FIRST_LINES, LAST_LINES = 10, 90  # of the attempts of a job: one that snoozes for ever must not grow for ever
 
 # The columns a claim returns, in the order of Job's fields; a whole job has four more behind them.
 CLAIMED = (
@@ -63,6 +64,14 @@ def with_ends(
         attempts=tuple(_attempts.decode(line) for line in attempts.split("\n") if line),
         parked=parked,
     )
+
+
+def kept_lines(attempts: str) -> str:
+    """The lines about a job's attempts that are kept: the first ones and the last ones."""
+    lines = attempts.split("\n")  # each line ends with one: behind the last there is nothing
+    if len(lines) <= FIRST_LINES + LAST_LINES + 1:
+        return attempts
+    return "\n".join(lines[:FIRST_LINES] + lines[-LAST_LINES - 1 :])
 
 
 def readable(rows: Iterable[Row]) -> list[Job]:

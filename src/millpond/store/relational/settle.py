@@ -126,7 +126,8 @@ def conclude(done: Sequence[Done], now: Instant, tally: Increments) -> Steps[Non
             ending = Ending(item.id, item.task, item.queue, item.unique, bool(item.has_children), None)
             followed[item.state].append(ending)
     if freed:
-        yield Many("free_slots", sorted(freed.items()))
+        queues = " ".join(sorted({item.queue for item in done if item.slots is not None}))
+        yield Many("free_slots", sorted(freed.items()), (queues,))
     for state, endings in followed.items():
         tally.update((yield from ends.after(endings, JobState(state), now)))
     states = Counter((item.queue, item.state) for item in done)

@@ -56,9 +56,11 @@ class RelationalStore(ABC):
         """Store jobs, all or none."""
         if not jobs:
             return []
-        steps = enqueue.enqueue_plain if enqueue.is_plain(jobs) else enqueue.enqueue
+        plain = enqueue.is_plain(jobs)
         if transaction is not None:
+            steps = enqueue.enqueue_plain if plain else partial(enqueue.enqueue, parks=False)
             return self.joined(transaction, lambda now: steps(jobs, now))
+        steps = enqueue.enqueue_plain if plain else enqueue.enqueue
         return self.write(lambda now: steps(jobs, now))
 
     def exchange(

@@ -9,14 +9,16 @@ WITH made AS (
         $1::text[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::bigint[], $7::bigint[], $8::bigint[],
         $9::bigint[], $10::text[], $11::text[], $12::text[], $13::text[], $14::integer[], $15::text[],
         $16::text[], $17::bytea[]
-    )
+    ) AS job (id)
+    -- For each one look at the index: a join might be planned while the history is small, and read all of it.
+    WHERE (SELECT TRUE FROM {schema}.history AS ended WHERE ended.id = job.id) IS NULL
     ON CONFLICT (id) DO NOTHING
     RETURNING id, queue, created_at
 ),
 
 counted AS (
     INSERT INTO {schema}.statistics AS known (queue, minute, what, bucket, shard, number)
-    SELECT queue, min(created_at) / 60000000, 'enqueued', 0, pg_backend_pid() % 16, count(*)
+    SELECT queue, min(created_at) / 60000000, 'enqueued', 0, {shard}, count(*)
     FROM made
     GROUP BY queue
     ON CONFLICT (minute, queue, what, bucket, shard) DO UPDATE SET number = known.number + excluded.number

@@ -1,7 +1,10 @@
 -- By the least of each, which is one look at an index: the planner may not expect to find one at once.
 SELECT
     wanted.name, coalesce(queue.paused, FALSE), queue.rate,
-    (SELECT min(expires_at) FROM {schema}.jobs WHERE expires_at IS NOT NULL AND state <> 'running') <= $2::bigint,
+    (
+        SELECT min(expires_at) FROM {schema}.jobs
+        WHERE expires_at IS NOT NULL AND state IN ('blocked', 'scheduled', 'queued')
+    ) <= $2::bigint,
     (SELECT min(run_at) FROM {schema}.jobs WHERE state = 'scheduled') <= $2::bigint,
     EXISTS (SELECT FROM {schema}.slots WHERE parked > 0 AND used < capacity),
     EXISTS (SELECT FROM {schema}.jobs WHERE node = $3::text AND cancelling AND state = 'running')

@@ -1,0 +1,92 @@
+"""How many jobs a pool claims: enough that no worker waits, at most about a second of work."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millpond.rules import ahead
+from millpond.rules.backoff import FIRST, LONGEST, pause
+from millpond.rules.restart import BURST, RESPAWNS_A_SECOND, Respawns, after_death, respawn_at
+
+seconds = st.floats(1e-6, 1e4)
+small = st.integers(1, 64)
+
+
+@given(small, small, seconds)
+def test_of_jobs_nobody_knows_only_those_are_claimed_that_can_begin(workers, concurrency, round_trip):
+    assert ahead.wanted(workers, concurrency, None, round_trip) == workers * concurrency
+
+
+@given(small, seconds, seconds)
+def test_what_is_claimed_ahead_is_worth_at_most_a_second_of_each_worker(workers, run, round_trip):
+    more = ahead.wanted(workers, 1, run, round_trip) - workers
+    assert 0 <= more * run <= workers * ahead.LONGEST * 1.000001
+    assert more <= workers * ahead.MOST
+
+
+@given(small, st.floats(1.0, 1e4), seconds)
+def test_of_long_jobs_nothing_is_claimed_ahead(workers, run, round_trip):
+    assert ahead.wanted(workers, 1, run + 0.001, round_trip) == workers
+
+
+@given(st.integers(0, 5000), st.integers(0, 5000), st.integers(1, 500))
+def test_a_claim_never_asks_for_more_than_fits(want, held, at_once):
+    limit = ahead.to_claim(want, held, at_once)
+    assert 0 <= limit <= max(0, min(want - held, ahead.BATCH))
+
+
+@given(st.integers(1, 1000), st.integers(1, 1000))
+def test_a_pool_with_a_free_worker_always_claims(at_once, more):
+    assert ahead.to_claim(at_once + more, at_once - 1, at_once) > 0
+
+
+@given(st.integers(0, 1000), small, st.integers(0, 10**9))
+def test_a_claim_is_shared_out_whole_and_evenly(limit, queues, turn):
+    parts = ahead.share(limit, queues, turn)
+    assert sum(parts) == limit
+    assert max(parts) - min(parts) <= 1
+
+
+def test_what_cannot_be_divided_goes_to_each_queue_in_turn():
+    assert [ahead.share(1, 3, turn) for turn in range(3)] == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+
+
+@given(st.none() | seconds, seconds)
+def test_an_estimate_lies_between_what_was_known_and_what_was_measured(known, measured):
+    learnt = ahead.learn(known, measured)
+    if known is None:
+        assert learnt == measured
+    else:
+        assert min(known, measured) <= learnt <= max(known, measured)
+
+
+def test_one_long_job_among_short_ones_moves_the_estimate_little():
+    assert ahead.learn(0.001, 3600.0) < 0.003
+
+
+@given(st.integers(1, 10_000), st.floats(0, 1))
+def test_a_store_in_trouble_is_asked_again_soon_and_never_in_step(failures, spread):
+    assert FIRST / 2 <= pause(failures, spread) <= LONGEST
+    assert pause(failures, 0.0) < pause(failures, 1.0)
+
+
+@given(st.lists(st.floats(0, 0.5), min_size=1, max_size=300))
+def test_a_burst_of_deaths_is_replaced_at_once_and_a_storm_at_its_rate(gaps):
+    respawns, now, starts = Respawns(), 0.0, []
+    for gap in gaps:
+        now = max(now + gap, respawn_at(respawns))
+        starts.append(now)
+        respawns = after_death(respawns, now)
+    for first in range(0, len(starts), 10):
+        last = min(len(starts) - 1, first + int(BURST) * 2)
+        allowed = BURST + (starts[last] - starts[first]) * RESPAWNS_A_SECOND + 2
+        assert last - first <= allowed
+
+
+def test_the_first_deaths_cost_no_delay():
+    respawns = Respawns()
+    for _ in range(int(BURST)):
+        respawns = after_death(respawns, 1.0)
+        assert respawn_at(respawns) <= 1.0
+    assert respawn_at(after_death(respawns, 1.0)) > 1.0
