@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import apsw
+import pytest
 
 from millpond.errors import StoreError
 from millpond.job import ENDS, Job
@@ -29,6 +30,8 @@ from tests.stores.places import place
 
 ROOT = Path(__file__).parents[2]
 STORES = ("sqlite", "postgres", "redis")
+# For what is the node's business alone: the short form on one store will do.
+ONE_AT_FIRST = ["sqlite", *(pytest.param(name, marks=pytest.mark.slow) for name in STORES[1:])]
 LONG = 100.0  # seconds after which something is stuck
 
 
@@ -152,6 +155,11 @@ class Fleet:
         with self.evidence.fault(Kind.TERMINATED, pid=member.pid, node=member.label):
             member.process.send_signal(signal.SIGTERM)
             return member.process.wait(self.grace + LONG)
+
+    @property
+    def living(self) -> list[Member]:
+        """The nodes that have not left."""
+        return [member for member in self.members if member.process.poll() is None]
 
     # --- looking ----------------------------------------------------------------------------------------
     def until(self, question: Callable[[], Any], what: str, bound: float = LONG) -> Any:

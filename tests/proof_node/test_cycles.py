@@ -11,7 +11,7 @@ from millpond.job import Job, JobState
 from tests.history import Kind, read
 from tests.history.entries import Began
 from tests.proof_node import jobs
-from tests.proof_node.fleet import STORES, fleet_on
+from tests.proof_node.fleet import ONE_AT_FIRST, STORES, fleet_on
 
 
 @pytest.mark.parametrize(("number", "cycles"), [(200, 3), pytest.param(10_000, 200, marks=pytest.mark.slow)])
@@ -32,16 +32,17 @@ def test_nodes_come_and_go_under_load(name: str, number: int, cycles: int, tmp_p
         jobs_of_all = fleet.drained(3600)
         assert fleet.terminate(leaving) == 0
         assert len(jobs_of_all) == number + 10 * cycles
-        assert all(is_unscathed(job) for job in jobs_of_all.values())
         fleet.judge()
+        scathed = [job for job in jobs_of_all.values() if not is_unscathed(job)]
+        assert not scathed, f"{scathed[:3]}\n{fleet.said()}"
 
 
 def is_unscathed(job: Job) -> bool:
     """Grace was long enough for every job: each ran once, and paid once."""
-    return (job.state, job.attempt, len(job.attempts)) == (JobState.COMPLETED, 1, 1)
+    return (job.state, job.attempt, job.crashes, job.lost) == (JobState.COMPLETED, 1, 0, 0)
 
 
-@pytest.mark.parametrize("name", STORES)
+@pytest.mark.parametrize("name", ONE_AT_FIRST)
 def test_what_runs_longer_than_the_grace_is_broken_off_and_runs_elsewhere(name: str, tmp_path: Path):
     with fleet_on(name, tmp_path, grace=1.0, pools={"default": {"workers": 2}}) as fleet:
         jobs.work.enqueue_many([(5.0,)] * 2)
@@ -59,9 +60,9 @@ def began(folder: Path) -> int:
     return sum(isinstance(line, Began) for line in read(folder))
 
 
-@pytest.mark.parametrize("name", STORES)
+@pytest.mark.parametrize("name", ONE_AT_FIRST)
 def test_a_node_is_killed_while_it_drains(name: str, tmp_path: Path):
-    with fleet_on(name, tmp_path, pools={"default": {"workers": 2}}) as fleet:
+    with fleet_on(name, tmp_path, lease=3.0, pools={"default": {"workers": 2}}) as fleet:
         jobs.work.enqueue_many([(0.3,)] * 40)
         first = fleet.start()
         fleet.until(lambda: began(fleet.folder) >= 4, "it works")

@@ -26,7 +26,6 @@ def kill_a_worker(fleet: Fleet, member: Member) -> None:
 
 def kill_the_node(fleet: Fleet, member: Member) -> None:
     fleet.kill(member)
-    fleet.members.remove(member)
     fleet.start(wait=False)
 
 
@@ -41,7 +40,7 @@ def test_workers_and_nodes_are_killed_at_random(name: str, number: int, faults: 
         fleet.start()
         for turn in range(faults):
             before = fleet.in_state(ended=True)
-            (kill_the_node if turn % 8 == 5 else kill_a_worker)(fleet, random.choice(fleet.members))
+            (kill_the_node if turn % 8 == 5 else kill_a_worker)(fleet, random.choice(fleet.living))
             more = random.randrange(max(2, number // faults))
             fleet.until(lambda: ended_more(fleet, before, more), "more ends", 600)  # noqa: B023
         fleet.drained(3600)

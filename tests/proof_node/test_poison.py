@@ -71,7 +71,7 @@ def test_the_neighbours_of_a_job_that_kills_its_worker_run_again_alone_and_pay_n
 
 
 @pytest.mark.parametrize("name", STORES)
-@pytest.mark.parametrize("number", [150, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [100, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_a_storm_in_one_pool_does_not_stop_another(name: str, number: int, tmp_path: Path):
     """The long form also says how fast the other pool was, beside a pool that runs healthy jobs."""
     pools = {"storm": {"workers": 2}, "default": {"workers": 2}}

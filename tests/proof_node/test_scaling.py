@@ -42,7 +42,7 @@ def test_shrinking_and_renewing_interrupt_no_job(name: str, waves: int, tmp_path
         assert len(workers) > 4 * waves  # they did come and go
 
 
-@pytest.mark.parametrize("number", [1_500, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [600, pytest.param(100_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", STORES)
 def test_failing_jobs_leave_nothing_behind_in_the_supervisor(name: str, number: int, tmp_path: Path):
     with fleet_on(name, tmp_path) as fleet:

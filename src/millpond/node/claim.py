@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 from millpond.errors import NodeRefused, OutcomeUnknown, StoreError
-from millpond.job import Job, Released, Settlement
+from millpond.job import MICROSECONDS, Job, Raised, Released, Settlement
 from millpond.rules.backoff import pause
 from millpond.store.protocol import Claim, Exchanged, Progress, Started
 from millpond.verdict import settlement
@@ -55,6 +55,7 @@ class ClaimLoop:
         self.hinted = True
         self.refused = ""  # the incarnation of which the heartbeat was told that it was rescued
         self.stopping = False
+        self.resting = False  # there is nothing left to say
         self.round_trip = 0.005
         self.rounds = 0
         self.settled = self.stale = 0
@@ -91,6 +92,7 @@ class ClaimLoop:
         self._speaker.shutdown(wait=False)
 
     def _round(self) -> None:
+        self.resting = False
         now = time.monotonic()
         self._take_ends()
         if self.refused == self.state.identity.id:
@@ -120,6 +122,7 @@ class ClaimLoop:
         wake = self._look_at
         if any(pool.held for pool in self.state.pools.values()):
             wake = min(wake, self._watch_at)
+        self.resting = not self._claimed and not self.state.line.raw
         if self.bell.wait(max(0.0, wake - now)):
             self.bell.clear()
             if self._plenty():  # nobody waits for us: let more ends gather
@@ -158,6 +161,8 @@ class ClaimLoop:
                 continue
             end = line.end(task, value, error, at)
             pool.count(end.outcome)
+            if isinstance(end.outcome, Raised) and end.begun_at is not None:
+                pool.learn(max(0, end.ended_at - end.begun_at) / MICROSECONDS)
             if not task.disowned:
                 line.put(end, name, offset)
 

@@ -199,7 +199,7 @@ class Node:
         last = time.monotonic() + LAST_WORDS
         for pool in pools:
             pool.join(last)
-        while (len(state.line) or any(pool.held for pool in pools)) and time.monotonic() < last:
+        while not self._is_done() and time.monotonic() < last:
             self._loop.bell.set()
             time.sleep(0.01)
         if len(state.line):
@@ -223,6 +223,11 @@ class Node:
         state.phase = "stopped"
         self.monitoring.stop()
         self._stopped.set()
+
+    def _is_done(self) -> bool:
+        """Has everything that was claimed been settled or given back?"""
+        held = any(pool.held for pool in self._state.pools.values())
+        return not held and self._loop.resting and not len(self._state.line)
 
     # --- looking --------------------------------------------------------------------------------------
     def report(self) -> NodeReport:

@@ -31,6 +31,7 @@ from millpond.job import Enqueued, NewJob
 from millpond.store.forks import watch_forks
 from millpond.store.postgres_address import PostgresAddress, PostgresClock
 from millpond.store.postgres_arrays import array
+from millpond.store.postgres_connection import PatientConnection
 from millpond.store.postgres_statements import THE_CALLERS, Names, text_of
 from millpond.store.relational import enqueue
 from millpond.store.relational.query import LeaseClock, Many, Query, Row, Steps
@@ -38,7 +39,11 @@ from millpond.store.relational.verbs import RelationalStore
 
 T = TypeVar("T")
 SCHEMA = 1
-BEGIN = "BEGIN; SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = '30s'"
+# The last: a process that is stopped between two statements must not keep its locks
+BEGIN = (
+    "BEGIN; SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = '30s'; "
+    "SET LOCAL idle_in_transaction_session_timeout = '5s'"
+)
 BOUNDS = "SET lock_timeout = '5s'; SET statement_timeout = '30s'"  # the same for a session of our own
 UNHURRIED = "SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = 0"  # who makes tables
 RETRIES = 5  # of a transaction that the server ended to break a deadlock: nothing has happened
@@ -153,23 +158,24 @@ class PostgresStore(RelationalStore):
 
     def _drive(self, cursor: psycopg.RawCursor[Row], steps: Steps[T], *, joined: bool = False) -> T:
         """Answer each request of a verb until it returns."""
+        prepare = None if joined else self._prepares()
         try:
             request = next(steps)
             while True:
-                request = steps.send(self._answer(cursor, request, joined=joined))
+                request = steps.send(self._answer(cursor, request, prepare))
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
 
     def _answer(
-        self, cursor: psycopg.RawCursor[Row], request: Query | Many | LeaseClock, *, joined: bool
+        self, cursor: psycopg.RawCursor[Row], request: Query | Many | LeaseClock, prepare: bool | None
     ) -> list[Row]:
-        """What a joined one says is prepared as the caller's settings want it."""
-        text, parameters = self._said(request, joined=joined)
-        cursor.execute(text, parameters, prepare=None if joined else self._prepares(), binary=True)
+        """What a joined one says is prepared as the caller's settings want it: then `prepare` is None."""
+        text, parameters = self._said(request, joined=prepare is None)
+        cursor.execute(text, parameters, prepare=prepare, binary=True)
         rows = cursor.fetchall() if cursor.description else []
         if isinstance(request, LeaseClock):
             return [(self.clock.lease_now(rows[0][0]), "")]
-        if joined and request.name == "known" and cursor.execute(ISOLATION).fetchall() != FRESH:
+        if prepare is None and request.name == "known" and cursor.execute(ISOLATION).fetchall() != FRESH:
             rows += self._known_now(request)
         return rows
 
@@ -261,7 +267,7 @@ class PostgresStore(RelationalStore):
 
     def _connect(self, dsn: str) -> Connection[Row]:
         try:
-            connection: Connection[Row] = Connection.connect(
+            connection = PatientConnection.connect(
                 dsn, autocommit=True, connect_timeout=5, keepalives_idle=10, tcp_user_timeout=20_000
             )
         except psycopg.OperationalError as error:

@@ -33,6 +33,7 @@ from millpond.store.sqlite_schema import (
     create_tables,
     refuse_other_versions,
     schema_of,
+    switch_to_wal,
     translated,
 )
 from millpond.store.sqlite_statements import statements
@@ -41,6 +42,7 @@ from millpond.store.wal_watch import WalWatch
 T = TypeVar("T")
 BUSY = 5.0  # seconds a lock is waited for
 FIRST_LOOK, LAST_LOOK = 0.0002, 0.02  # naps, each longer than the last, while a write becomes a commit
+LONGEST_COMMIT = 1.0
 SHORT_NAP, LONG_NAP = 0.0005, 0.002  # of one who waits for a lock
 NEEDED = 3_051_003  # older engines can lose commits in WAL mode when a checkpoint meets a writer
 
@@ -244,7 +246,7 @@ class SQLiteStore(RelationalStore):
         try:
             connection = apsw.Connection(self.path)
             connection.set_busy_handler(_Patience(self._busy).wait)
-            connection.execute("PRAGMA journal_mode = WAL")
+            switch_to_wal(connection, self._busy)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA cache_size = -65536")
             add_functions(connection)
@@ -316,11 +318,12 @@ class SQLiteStore(RelationalStore):
                     self._await_commit(seen)
 
     def _await_commit(self, seen: int) -> None:
-        """Somebody writes: wait until it shows. If it does not, it was taken back, or is long."""
+        """Somebody writes: wait until it shows. If it does not for long, it was taken back."""
         nap = FIRST_LOOK
-        while nap < LAST_LOOK and self._look() == seen:
+        until = time.monotonic() + LONGEST_COMMIT
+        while self._look() == seen and time.monotonic() < until:
             time.sleep(nap)
-            nap *= 1.5
+            nap = min(nap * 1.5, LAST_LOOK)
 
     def _has_work(self, queues: Sequence[str]) -> bool:
         try:

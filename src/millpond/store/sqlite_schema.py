@@ -6,6 +6,7 @@ A new file is made on first use; what another version has made is refused, never
 from __future__ import annotations
 
 import os
+import time
 from typing import Any
 
 import apsw
@@ -69,6 +70,20 @@ def translated(error: apsw.Error, url: str) -> Exception:
     if isinstance(error, apsw.NotADBError | apsw.CorruptError):
         return StoreRefused(f"{url} is not a database, or is damaged: {error}")
     return StoreUnavailable(f"{url}: {type(error).__name__}: {error}")
+
+
+def switch_to_wal(connection: apsw.Connection, patience: float) -> None:
+    """Two who switch a new file at once refuse each other without waiting: one of them tries again."""
+    until = time.monotonic() + patience
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except apsw.BusyError:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(0.001)
+        else:
+            return
 
 
 def add_functions(connection: apsw.Connection) -> None:
