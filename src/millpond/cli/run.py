@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 RELOADED = ("grace", "log_level", "retention_completed", "retention_cancelled", "retention_dead")
 logger = logging.getLogger("millpond.node")
+SWITCH = 0.001  # a thread that hands out jobs must not wait 5 ms for one that takes ends
 LEAVING = 3.0  # seconds that the threads and exit functions of an app may take once the node has stopped
 
 
@@ -71,6 +72,7 @@ def command(
         raise click.UsageError("there is no dashboard yet: leave --dashboard out, and see `millpond queues`")
     _take(session, target, no_health=no_health, **flags)
     config, app = session.config, session.app
+    sys.setswitchinterval(SWITCH)
     node = _node(session, config, app)
     with _log(config):
         code = _serve(session, config, node)

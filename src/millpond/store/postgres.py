@@ -44,7 +44,8 @@ BEGIN = (
     "BEGIN; SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = '30s'; "
     "SET LOCAL idle_in_transaction_session_timeout = '5s'"
 )
-BOUNDS = "SET lock_timeout = '5s'; SET statement_timeout = '30s'"  # the same for a session of our own
+# The same for a session of our own
+BOUNDS = BEGIN.replace("SET LOCAL", "SET").removeprefix("BEGIN; ")
 UNHURRIED = "SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = 0"  # who makes tables
 RETRIES = 5  # of a transaction that the server ended to break a deadlock: nothing has happened
 ISOLATION, FRESH = "SHOW transaction_isolation", [("read committed",)]  # each statement sees the latest
@@ -120,7 +121,7 @@ class PostgresStore(RelationalStore):
             cursor = psycopg.RawCursor(connection)
             committing = False
             try:
-                connection.execute(BEGIN)
+                connection.execute(BEGIN if self._pooled else "BEGIN")  # a session of our own has its bounds
                 value = self._drive(cursor, make(self.clock.now()))
                 committing = ending == "COMMIT"
                 connection.execute(ending)

@@ -13,7 +13,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -41,7 +40,8 @@ from millpond.store.wal_watch import WalWatch
 
 T = TypeVar("T")
 BUSY = 5.0  # seconds a lock is waited for
-FIRST_LOOK, LAST_LOOK = 0.0002, 0.02  # naps, each longer than the last, while a write becomes a commit
+FIRST_LOOK, LAST_LOOK = 0.0001, 0.005  # naps while a write becomes a commit, first and after a while
+USUAL_COMMIT = 0.003
 LONGEST_COMMIT = 1.0
 SHORT_NAP, LONG_NAP = 0.0005, 0.002  # of one who waits for a lock
 NEEDED = 3_051_003  # older engines can lose commits in WAL mode when a checkpoint meets a writer
@@ -258,6 +258,7 @@ class SQLiteStore(RelationalStore):
         """Close the connection; the next call opens a new one. What is in memory is gone with it."""
         with self._changed, self._lock:
             self._hang_up()
+        self._here = threading.local()
 
     def _hang_up(self) -> None:
         if self._owner == os.getpid():
@@ -277,6 +278,7 @@ class SQLiteStore(RelationalStore):
         """Whoever was about to write in the parent does so there, not here."""
         if in_child:
             self._pending = deque()
+            self._here = threading.local()  # what the parent hears is the parent's
         self._lock.release()
         self._changed.release()
 
@@ -302,28 +304,35 @@ class SQLiteStore(RelationalStore):
         """
         until = time.monotonic() + timeout
         seen: int | None = getattr(self._here, "seen", None)  # what came between two waits counts
-        with nullcontext() if self.in_memory else WalWatch(self.path) as watch:
-            while True:
-                now_seen = self._look()
-                self._here.seen = now_seen
-                if seen not in (None, now_seen) and self._has_work(queues):
-                    return True
-                seen = now_seen
-                if (left := until - time.monotonic()) <= 0:
-                    return False
-                if watch is None:
-                    with self._changed:
-                        self._changed.wait_for(lambda seen=seen: self._changes != seen, left)  # type: ignore[misc]
-                elif watch.wait(left):
-                    self._await_commit(seen)
+        watch: WalWatch | None = getattr(self._here, "watch", None)
+        if watch is None and not self.in_memory:
+            watch = self._here.watch = WalWatch(self.path)
+        heard = -LONGEST_COMMIT
+        while True:
+            now_seen = self._look()
+            self._here.seen = now_seen
+            if seen not in (None, now_seen) and self._has_work(queues):
+                return True
+            seen = now_seen
+            if (left := until - time.monotonic()) <= 0:
+                return False
+            if watch is None:
+                with self._changed:
+                    self._changed.wait_for(lambda seen=seen: self._changes != seen, left)  # type: ignore[misc]
+            else:
+                heard = self._listen(watch, heard, left)
 
-    def _await_commit(self, seen: int) -> None:
-        """Somebody writes: wait until it shows. If it does not for long, it was taken back."""
-        nap = FIRST_LOOK
-        until = time.monotonic() + LONGEST_COMMIT
-        while self._look() == seen and time.monotonic() < until:
-            time.sleep(nap)
-            nap = min(nap * 1.5, LAST_LOOK)
+    def _listen(self, watch: WalWatch, heard: float, left: float) -> float:
+        """Wait until somebody writes, or until what he writes may show: that takes a moment, or long.
+
+        `heard` is when somebody was last heard to write; returns the same.
+        """
+        since = time.monotonic() - heard
+        if since < USUAL_COMMIT:
+            time.sleep(FIRST_LOOK)
+        elif watch.wait(min(left, LAST_LOOK) if since < LONGEST_COMMIT else left):
+            return time.monotonic()
+        return heard
 
     def _has_work(self, queues: Sequence[str]) -> bool:
         try:

@@ -12,7 +12,6 @@ import select
 import struct
 import time
 from pathlib import Path
-from typing import Self
 
 IN_MODIFY, IN_CREATE = 0x2, 0x100
 EVENT = struct.Struct("iIII")  # watch, mask, cookie, length of the name that follows
@@ -21,27 +20,27 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class WalWatch:
-    """The write-ahead log of one database, watched while the context lasts."""
+    """The write-ahead log of one database. What happens between two waits is not lost."""
 
     def __init__(self, database: str) -> None:
         path = Path(database)
         self._folder = os.fsencode(path.parent)
         self._names = {os.fsencode(path.name + "-wal"), os.fsencode(path.name)}
-        self._descriptor = -1
-
-    def __enter__(self) -> Self:
         try:
-            self._descriptor = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+            self._descriptor = int(_libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
             if self._descriptor >= 0 and self._add() < 0:
-                self.__exit__()
+                self.close()
         except AttributeError:  # not Linux
             self._descriptor = -1
-        return self
 
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Stop watching; waits become naps."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+    def __del__(self) -> None:
+        self.close()
 
     def _add(self) -> int:
         return int(_libc.inotify_add_watch(self._descriptor, self._folder, IN_MODIFY | IN_CREATE))
