@@ -26,7 +26,7 @@ logger = logging.getLogger("millpond")
 ROUND = 1.0
 QUICK = 0.05
 COUNT_EVERY = 1.0
-COUNT_SHARE = 20  # counting takes at most this part of the time
+COUNT_SHARE = 100  # counting takes at most this part of the time
 PRUNE_EVERY = 3600.0
 
 
