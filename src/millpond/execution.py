@@ -11,7 +11,7 @@ import contextvars
 import inspect
 import threading
 import traceback
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import PurePath
 from types import TracebackType
 from typing import Any, Protocol
@@ -126,7 +126,7 @@ def failure_of(error: BaseException) -> Failure:
     )
 
 
-def _prepared(registry: Registry, job: Order) -> tuple[Task[Any, Any], Sequence[Any], dict[str, Any]]:
+def _prepared(registry: Registry, job: Order) -> tuple[Task[Any, Any], list[Any], dict[str, Any]]:
     task = registry.get_task(job.task)
     args, kwargs = task.signature.decode(job.payload)
     return task, args, kwargs

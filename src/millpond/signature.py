@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from inspect import Parameter
 from typing import Any, get_type_hints
@@ -22,7 +22,6 @@ from millpond.units import shown
 
 _MANY = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _EXACT = (str, int, float, bool)
-NO_ARGUMENTS: tuple[Any, ...] = ()
 MOST_TEXT = 300  # characters of somebody else's message
 
 
@@ -119,7 +118,7 @@ class Signature:
             raise ArgumentsRefused(f"{self.name}: {name}{place}: {text}; {name} takes {fix}") from None
 
     # --- out -----------------------------------------------------------------------------------------
-    def decode(self, data: bytes) -> tuple[Sequence[Any], dict[str, Any]]:
+    def decode(self, data: bytes) -> tuple[list[Any], dict[str, Any]]:
         """The call in a payload, with its arguments as the annotations say.
 
         Raises PayloadRefused for what no version of the task could read, ArgumentsRefused for what this
@@ -135,7 +134,7 @@ class Signature:
             for name, kind in self._checks.items():
                 if type(plain[name]) is not self._exact.get(name):
                     plain[name] = self._converted(name, plain[name], kind)
-            return NO_ARGUMENTS, plain
+            return [], plain
         return self._call(self._revived(plain))
 
     def arguments(self, data: bytes) -> dict[str, Any]:
@@ -153,7 +152,7 @@ class Signature:
                 plain[name] = self._converted(name, plain[name], kind)
         return plain
 
-    def _call(self, arguments: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+    def _call(self, arguments: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
         spread = any(

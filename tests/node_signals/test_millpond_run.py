@@ -20,6 +20,7 @@ from millpond.rules.shutdown import ECHO
 from tests.node_signals.programs import MILLPOND, Program, clean_environment, program
 
 SOURCE = """
+import signal
 import time
 from pathlib import Path
 from millpond import App
@@ -29,6 +30,8 @@ app.pool("one", workers=1)
 
 @app.task(queue="one", name="hold")
 def hold(name: str) -> str:
+    if name == "stubborn":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     Path(f"{name}.begun").touch()
     while not Path(f"{name}.go").exists():
         time.sleep(0.01)
@@ -103,10 +106,10 @@ def test_a_drain_finishes_what_runs_and_gives_back_the_rest(yard, number):
 
 
 def test_a_second_signal_hurries_and_a_third_kills(yard):
-    handle = yard.hold.enqueue("a")
+    handle = yard.hold.enqueue("stubborn")
     with yard.node() as node:
         node.until(READY)
-        yard.begun("a")
+        yard.begun("stubborn")
         for step in ("draining", "have a second to end", "are killed"):
             node.send(signal.SIGTERM)
             node.until(step)

@@ -16,7 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 from millpond.errors import NodeRefused, OutcomeUnknown, StoreError
-from millpond.job import MICROSECONDS, Job, Raised, Released, Settlement
+from millpond.job import MICROSECONDS, Job, Lost, Raised, Released, Settlement
+from millpond.node.settle import End
 from millpond.rules.backoff import pause
 from millpond.store.protocol import Claim, Exchanged, Progress, Started
 from millpond.verdict import settlement
@@ -88,7 +89,9 @@ class ClaimLoop:
                 self._round()
             except Exception:  # a bug; the node must go on all the same
                 logger.exception("A claim round failed; the next one follows")
-                self._sleep(1.0)
+                if self._unsure is None:
+                    self._unsure = 0  # what was claimed may be lost on the way: ask the store
+                time.sleep(1.0)
         self._speaker.shutdown(wait=False)
 
     def _round(self) -> None:
@@ -104,8 +107,9 @@ class ClaimLoop:
         settlements = self.state.line.batch(BATCH)
         started, tasks = self._begun(now)
         progress = self._progress()
+        ask = now >= self._look_at and self._holds_any()  # full or not: is anybody's end wanted?
         claims = self._claims(now, busy=bool(settlements))
-        if not (settlements or started or progress or claims):
+        if not (settlements or started or progress or claims or ask):
             self._hand_out()
             if not self._failures:
                 self.round_at = now  # nothing to say is a round, too
@@ -120,13 +124,16 @@ class ClaimLoop:
 
     def _wait(self, now: float) -> None:
         wake = self._look_at
-        if any(pool.held for pool in self.state.pools.values()):
+        if self._holds_any():
             wake = min(wake, self._watch_at)
         self.resting = not self._claimed and not self.state.line.raw
         if self.bell.wait(max(0.0, wake - now)):
             self.bell.clear()
             if self._plenty():  # nobody waits for us: let more ends gather
                 time.sleep(LINGER)
+
+    def _holds_any(self) -> bool:
+        return any(pool.held for pool in self.state.pools.values())
 
     def _plenty(self) -> bool:
         return len(self.state.line.raw) < GATHER and any(
@@ -154,17 +161,24 @@ class ClaimLoop:
             task, value, error, at = raw.popleft()
             job = task.job
             pool = by_queue[job.queue]
-            pool.held.pop(job.id, None)
+            if pool.held.get(job.id) is task:  # not the next claim of a job that was another's meanwhile
+                del pool.held[job.id]
             if error is None and type(value) is bytes and task.cancelling_at is None and not task.disowned:
                 pool.done += 1
                 pool.learn(line.put_returned(task, value, node, offset))
                 continue
-            end = line.end(task, value, error, at)
+            try:
+                end = line.end(task, value, error, at)
+                if not task.disowned:
+                    line.put(end, name, offset)
+            except Exception:  # a bug; the job must not stay claimed for ever
+                logger.exception("The end of job %s cannot be understood: it counts as lost", job.id)
+                end = End(task, Lost(started=True), None, time.time_ns() // 1000)
+                if not task.disowned:
+                    line.put(end, name, offset)
             pool.count(end.outcome)
             if isinstance(end.outcome, Raised) and end.begun_at is not None:
                 pool.learn(max(0, end.ended_at - end.begun_at) / MICROSECONDS)
-            if not task.disowned:
-                line.put(end, name, offset)
 
     def _begun(self, now: float) -> tuple[list[Started], list[JobTask]]:
         """Jobs that have begun and of which the store does not know it."""
@@ -186,7 +200,7 @@ class ClaimLoop:
         for pool in self.state.pools.values():
             if pool.notes:
                 notes, pool.notes = pool.notes, {}
-                for job_id, data in notes.items():
+                for job_id, data in list(notes.items()):  # the pool may just be adding one
                     task = pool.held.get(job_id)
                     if task is not None and not task.disowned:
                         said.append(Progress(job_id, task.job.token, data))
@@ -217,13 +231,13 @@ class ClaimLoop:
         try:
             if self._claimed and len(said.settlements) >= WORTH:
                 # The store need not wait for us, nor we for the store
-                speaking = self._speaker.submit(self._speak, said)
+                speaking = self._speaker.submit(self._speak, said, self._sequence)
                 self._hand_out()
                 self._take_ends()
                 answer = speaking.result()
             else:
                 self._hand_out()
-                answer = self._speak(said)
+                answer = self._speak(said, self._sequence)
         except NodeRefused:
             self._be_reborn()
         except OutcomeUnknown as error:
@@ -234,13 +248,23 @@ class ClaimLoop:
         else:
             self.round_trip += (time.monotonic() - before - self.round_trip) * 0.2
             self._fine()
-            return answer
+            if not answer.replayed:
+                return answer
+            self._unsure = len(said.settlements)  # the store heard it twice, and we no answer
+        self._keep_progress(said.progress)
         return None
 
-    def _speak(self, said: Said) -> Exchanged:
+    def _keep_progress(self, said: Sequence[Progress]) -> None:
+        """Say it again next time, unless the job has told more meanwhile."""
+        for pool in self.state.pools.values():
+            for one in said:
+                if one.id in pool.held:
+                    pool.notes.setdefault(one.id, one.data)
+
+    def _speak(self, said: Said, sequence: int) -> Exchanged:
         return self.state.store.exchange(
             self.state.identity.id,
-            self._sequence,
+            sequence,
             settlements=said.settlements,
             started=said.started,
             progress=said.progress,
@@ -273,13 +297,20 @@ class ClaimLoop:
         by_pool: dict[QueuePool, list[Job]] = {}
         for job in jobs:
             by_pool.setdefault(self.state.by_queue[job.queue], []).append(job)
+        self._keep_promises()
         for pool, some in by_pool.items():
-            pool.promised = 0
             if self.state.may_claim():
                 pool.take(some)
+                if self.state.phase == "draining":
+                    pool.withdraw()  # it began to drain in this moment, and has withdrawn already
             else:
                 for job in some:
                     self._release(job)
+
+    def _keep_promises(self) -> None:
+        """No job is on its way to a pool any more."""
+        for pool in self.state.pools.values():
+            pool.promised = 0
 
     def _release(self, job: Job) -> None:
         said = settlement(job, Released(), self.state.identity.id, now=self.state.store_now())
@@ -340,6 +371,7 @@ class ClaimLoop:
         state.identity.born_again()
         self._sequence = 0
         self._claimed = ()
+        self._keep_promises()
         try:
             state.renew()
         except StoreError as error:

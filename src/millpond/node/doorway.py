@@ -6,12 +6,14 @@ the other verbs stay there. Both ends run the same code, so nothing is versioned
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import shutil
 import socket
 import struct
 import tempfile
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ from millpond.store.protocol import Filter, Store
 
 logger = logging.getLogger("millpond")
 LENGTH = struct.Struct("<I")
+AGAIN = 0.1  # seconds until the next try to let somebody in
 ANSWERS: dict[str, Any] = {"enqueue": list[Enqueued], "get": list[Job | None], "cancel": int}
 ARGUMENTS: dict[str, Any] = {"enqueue": list[NewJob], "get": list[str], "cancel": Filter}
 _encode = msgspec.msgpack.Encoder().encode
@@ -41,19 +44,28 @@ class Doorway:
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(self.path)
         self._listener.listen(64)
-        threading.Thread(target=self._accept, name="millpond-doorway", daemon=True).start()
+        self._is_open = True
+        self._thread = threading.Thread(target=self._accept, name="millpond-doorway", daemon=True)
+        self._thread.start()
 
     def close(self) -> None:
         """Nobody comes in any more."""
+        self._is_open = False
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # closing alone would leave the thread in accept()
+        self._thread.join(1.0)
         self._listener.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _accept(self) -> None:
-        while True:
+        while self._is_open:
             try:
                 connection, _ = self._listener.accept()
-            except OSError:
-                return
+            except OSError as error:
+                if self._is_open:  # out of descriptors, most likely: others may be given back
+                    logger.error("A worker could not reach the store: %s", error)
+                    time.sleep(AGAIN)
+                continue
             threading.Thread(
                 target=self._serve, args=(connection,), name="millpond-doorway", daemon=True
             ).start()
@@ -114,12 +126,16 @@ class StoreOfTheNode:
         raise StoreRefused(f"{verb} of memory:// works in the process of the node only, not in a worker")
 
     def _ask(self, verb: str, argument: Any) -> Any:
+        answer: bytes | None = None
         try:
             connection = self._connected()
             _send(connection, _encode((verb, argument)))
             answer = _receive(connection)
         except OSError as error:
             raise StoreUnavailable(f"the node that holds memory:// does not answer: {error}") from error
+        finally:
+            if answer is None:  # also when a signal handler raised: the next call must not read this answer
+                self._hang_up()
         if answer is None:
             raise StoreUnavailable("the node that holds memory:// is gone")
         good, raw = msgspec.msgpack.decode(answer, type=tuple[bool, msgspec.Raw])
@@ -127,6 +143,12 @@ class StoreOfTheNode:
             return msgspec.msgpack.decode(raw, type=ANSWERS[verb])
         name, text = msgspec.msgpack.decode(raw, type=tuple[str, str])
         raise getattr(errors, name, MillpondError)(text)
+
+    def _hang_up(self) -> None:
+        connection: socket.socket | None = getattr(self._here, "connection", None)
+        self._here.connection = None
+        if connection is not None:
+            connection.close()
 
     def _connected(self) -> socket.socket:
         connection: socket.socket | None = getattr(self._here, "connection", None)

@@ -47,11 +47,14 @@ class Endings:
                 nudge(pool, task, step)
 
     def _step(self, job_id: str, task: JobTask, now: float) -> End:
-        if task.disowned or task.link is None or not task.link.inflight:
+        link = task.link
+        if task.disowned or link is None or not link.inflight:
             return "kill"  # it is others' by now, or has not begun
         chosen = self._chosen.get(job_id)
         if chosen is None:
-            chosen = self._chosen[job_id] = ending(len(task.link.inflight) - 1, now)
+            # What waits behind it in a worker for one job at a time is no neighbour: it goes elsewhere
+            neighbours = len(link.inflight) - 1 if link.concurrency > 1 else 0
+            chosen = self._chosen[job_id] = ending(neighbours, now)
         return end_step(chosen, now)
 
     def _forget(self, job_id: str) -> None:
@@ -67,12 +70,13 @@ def nudge(pool: QueuePool, task: JobTask, step: End) -> None:
         if link is None or link.closed or task.number not in link.inflight:
             return
         if step == "terminate":
-            link.signal(signal.SIGTERM)
+            if task.number in link.running():  # else the signal would hit another job
+                link.signal(signal.SIGTERM)
+        elif link.concurrency == 1:
+            link.page.ask_to_stop(task.number)
         elif pool.settings.kind == "async":
             link.send_cancel(task.number)
             engine.arm(link)
-        elif pool.settings.kind == "process":
-            link.page.ask_to_stop(task.number)
 
 
 def let_finish(state: NodeState, ladder: list[Ladder]) -> None:
@@ -93,7 +97,8 @@ def _terminate_all(state: NodeState) -> None:
     for pool in state.pools.values():
         for task in list(pool.held.values()):
             task.stopped = True
-            if pool.settings.kind == "process":
+            link = task.link
+            if link is not None and link.concurrency == 1:
                 nudge(pool, task, "terminate")
 
 

@@ -102,9 +102,20 @@ def _span(job: Order) -> AbstractContextManager[Callable[[Outcome], None]]:
 
 
 async def texecute(*order: object) -> bytes | str:
-    """Run one job in a thread of this worker, beside others."""
+    """Run one job in a thread of this worker, beside others.
+
+    A thread cannot be stopped: told to end, it stays in its place, so that its worker is ended instead of
+    running on with one thread fewer.
+    """
     context = contextvars.copy_context()
-    return await asyncio.get_running_loop().run_in_executor(_threads, lambda: context.run(_execute, *order))
+    loop = asyncio.get_running_loop()
+    running = loop.run_in_executor(_threads, lambda: context.run(_execute, *order))
+    while True:
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            if running.cancelled():
+                raise
 
 
 class Reporter:
@@ -126,7 +137,10 @@ class Reporter:
     def unwanted(self) -> bool:
         """Has the node been asked to end the job that this worker runs?"""
         worker = pool_worker.current
-        return worker is not None and worker.page.words[UNWANTED] == worker.page.words[SLOTS]
+        if worker is None:
+            return False
+        number = worker.page.words[UNWANTED]
+        return number != 0 and number == worker.page.words[SLOTS]  # 0: nobody asked, or nothing in slot 0
 
 
 def packed(begun: int, outcome: Outcome) -> bytes | str:

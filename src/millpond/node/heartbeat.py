@@ -30,7 +30,6 @@ class Heartbeat:
         self._state = state
         self._loop = loop
         self._stop = threading.Event()
-        self._fenced = False
 
     def run(self) -> None:
         """Until the node has nothing to keep any more."""
@@ -59,16 +58,14 @@ class Heartbeat:
         except Exception:  # whatever it is, the heart goes on
             logger.exception("Renewing the lease failed")
             return False
-        self._fenced = False
         return True
 
     def _fence(self) -> None:
         state = self._state
-        if self._fenced or state.lease_left() > state.lease * MARGIN:
+        if state.lease_left() > state.lease * MARGIN:
             return
-        self._fenced = True
         for pool in state.pools.values():
             for task in list(pool.held.values()):
-                if task.job.slots:
+                if task.job.slots and not task.done():
                     logger.error("Job %s holds slots and the lease ends: it is stopped", task.job.id)
                     pool.kill(task)

@@ -45,9 +45,23 @@ def gone(nodes: tuple[NodeRecord, ...], own: str) -> list[str]:
         pid = info.get("pid")
         # Another container may have our host name and reuse our numbers: only our own namespace counts
         same = info.get("boot") == here["boot"] and info.get("namespace") == here["namespace"]
-        if same and isinstance(pid, int) and _begun(pid) != info.get("begun") and not _left(info):
+        if same and isinstance(pid, int) and _is_gone(pid, info.get("begun")) and not _left(info):
             found.append(node.id)
     return found
+
+
+def _is_gone(pid: int, begun: object) -> bool:
+    """Certainly not there any more. A process of another user may be hidden from us (`hidepid`) and live."""
+    now = _begun(pid)
+    if now is not None or _text(Path(f"/proc/{pid}/stat")) is not None:
+        return now != begun
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return begun is not None
+    except (OSError, OverflowError):
+        return False
+    return False
 
 
 def _left(info: dict[str, Any]) -> bool:

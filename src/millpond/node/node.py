@@ -87,33 +87,57 @@ class Node:
         with self._changing:
             if self._threads or self._stopped.is_set():
                 raise OptionError("a node can be started once: make another")
-            state = self._state
-            source = source_of(self.app)
-            self._hub = Hub(source.preload)
-            source = source._replace(hub=self._hub)
-            if state.store.url == "memory://":
-                self._doorway = Doorway(state.store)
-                source = source._replace(doorway=self._doorway.path)
-            for settings in self.settings:
-                pool = QueuePool(settings, source, state.line.add, pool_news(self.monitoring, settings.name))
-                state.pools[settings.name] = pool
-                state.by_queue.update(dict.fromkeys(settings.queues, pool))
-            state.durability = state.store.durability()
-            state.identity.facts["queues"] = sorted(state.by_queue)
-            state.renew()
-            for pool in state.pools.values():
-                pool.start()
-            state.phase = "running"
-            for name, target in (
-                ("claim", self._loop.run),
-                ("heartbeat", self._heart.run),
-                ("upkeep", self._upkeep.run),
-                ("listen", self._listen),
-            ):
-                thread = threading.Thread(target=target, name=f"millpond-{name}", daemon=True)
-                thread.start()
-                self._threads.append(thread)
-            self.monitoring.start()
+            try:
+                self._make_pools()
+                self._begin()
+            except BaseException:  # the store is away, say: leave no process, thread or folder behind
+                self._undo_start()
+                raise
+
+    def _make_pools(self) -> None:
+        state = self._state
+        source = source_of(self.app)
+        self._hub = Hub(source.preload)
+        source = source._replace(hub=self._hub)
+        if state.store.url == "memory://":
+            self._doorway = Doorway(state.store)
+            source = source._replace(doorway=self._doorway.path)
+        for settings in self.settings:
+            pool = QueuePool(settings, source, state.line.add, pool_news(self.monitoring, settings.name))
+            state.pools[settings.name] = pool
+            state.by_queue.update(dict.fromkeys(settings.queues, pool))
+
+    def _begin(self) -> None:
+        state = self._state
+        state.durability = state.store.durability()
+        state.identity.facts["queues"] = sorted(state.by_queue)
+        state.renew()
+        for pool in state.pools.values():
+            pool.start()
+        state.phase = "running"
+        for name, target in (
+            ("claim", self._loop.run),
+            ("heartbeat", self._heart.run),
+            ("upkeep", self._upkeep.run),
+            ("listen", self._listen),
+        ):
+            thread = threading.Thread(target=target, name=f"millpond-{name}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+        self.monitoring.start()
+
+    def _undo_start(self) -> None:
+        state = self._state
+        state.phase = "stopped"
+        self._end_threads()
+        for pool in state.pools.values():
+            pool.close(0.0)
+        for pool in state.pools.values():
+            pool.join(time.monotonic() + LAST_WORDS)
+        if state.renewed_at:
+            self._give_up_lease()
+        self._let_go()
+        self._stopped.set()
 
     def run(self) -> int:
         """Be this process's main business until a signal ends it; returns the exit code."""
@@ -160,6 +184,7 @@ class Node:
             self._ladder[0] = shutdown.drain(self._ladder[0], grace, time.monotonic())
             if was == "starting":
                 self._state.phase = "stopped"
+                self._let_go()
                 self._stopped.set()
                 return
         for pool in self._state.pools.values():
@@ -179,20 +204,32 @@ class Node:
 
     def hold(self) -> None:
         """Claim nothing more for the time being; what was claimed goes on."""
-        if self._state.phase == "running":
-            self._state.phase = "held"
+        with self._changing:
+            if self._state.phase == "running":
+                self._state.phase = "held"
 
     def go_on(self) -> None:
         """Claim again."""
-        if self._state.phase == "held":
-            self._state.phase = "running"
-            self._loop.hint()
+        with self._changing:
+            if self._state.phase == "held":
+                self._state.phase = "running"
+                self._loop.hint()
 
     def wait(self, timeout: float | None = None) -> bool:
         """True once the node has stopped."""
         return self._stopped.wait(timeout)
 
     def _wind_down(self) -> None:
+        try:
+            self._finish()
+        except Exception:  # a bug; whoever waits for the end must not wait for ever
+            logger.exception("The node could not stop in good order")
+        finally:
+            self._loop.stopping = True
+            self._state.phase = "stopped"
+            self._stopped.set()
+
+    def _finish(self) -> None:
         state, pools = self._state, list(self._state.pools.values())
         let_finish(state, self._ladder)
         stop_all(state)
@@ -206,23 +243,38 @@ class Node:
             logger.error(
                 "%d ends could not be told to the store: another node will run them", len(state.line)
             )
+        self._end_threads()
+        self._give_up_lease()
+        self._let_go()
+        state.phase = "stopped"
+        self.monitoring.stop()
+
+    def _end_threads(self) -> None:
         self._loop.stopping = True
         self._loop.bell.set()
         self._heart.stop()
         self._upkeep.stop()
+
+    def _give_up_lease(self) -> None:
+        state = self._state
+        held = state.renewing.acquire(timeout=LAST_WORDS)
+        state.given_up = True
         try:
             state.heart.renew(state.identity.id, state.identity.host, lease=0.0)
         except StoreError as error:
             logger.warning("The lease could not be given up, it runs out by itself: %s", error)
-        if state.heart is not state.store:
-            state.heart.close()
+        finally:
+            if held:
+                state.renewing.release()
+
+    def _let_go(self) -> None:
+        """Close what was opened beside the app's own store."""
+        if self._state.heart is not self._state.store:
+            self._state.heart.close()
         if self._doorway is not None:
             self._doorway.close()
         if self._hub is not None:
             self._hub.close()
-        state.phase = "stopped"
-        self.monitoring.stop()
-        self._stopped.set()
 
     def _is_done(self) -> bool:
         """Has everything that was claimed been settled or given back?"""
@@ -244,7 +296,10 @@ def pools_for(app: App, queues: Iterable[str] | None) -> list[PoolSettings]:
     for task in app.tasks.values():
         if task.queue not in known:
             same = [other for other in app.tasks.values() if other.queue == task.queue]
-            known[task.queue] = default_settings(task.queue, all_async=all(other.is_async for other in same))
+            found = default_settings(task.queue, all_async=all(other.is_async for other in same))
+            while found.name in app.pools:  # that one serves other queues than the one of its name
+                found = found._replace(name=f"{found.name}-default")
+            known[task.queue] = found
     if not known:
         raise OptionError(f"{app!r} has neither tasks nor pools: there is nothing to run")
     if queues is None:

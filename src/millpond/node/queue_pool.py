@@ -99,12 +99,13 @@ class QueuePool:
 
     def _hand(self, crew: _Crew, jobs: Sequence[Job]) -> None:
         tasks = [self._task(crew, job) for job in jobs]
+        self.held.update({task.job.id: task for task in tasks})
         try:
             crew.engine.accept(tasks)
-        except PoolClosed as error:
+        except (PoolClosed, OSError) as error:  # the second: out of descriptors, when it had to be started
             for task in tasks:
                 if not task.done():
-                    task.settle(None, error, None)
+                    task.settle(None, PoolClosed(str(error)), None)
 
     def _task(self, crew: _Crew, job: Job) -> JobTask:
         key = (job.priority, job.options.timeout)
@@ -115,12 +116,11 @@ class QueuePool:
             options = task_options(TaskOptions(), {"priority": key[0], "timeout": key[1]})
             self._options[key] = options
         place = (next(crew.engine.numbers), crew.engine, self._ended)
-        task = JobTask(place, options, job, crew.function_for(job.task))
-        self.held[job.id] = task
-        return task
+        return JobTask(place, options, job, crew.function_for(job.task))
 
     def _noted(self, note: bytes) -> None:
-        self.notes[note[:ID].decode()] = note[ID:]
+        job_id, told = note[:ID].decode(), note[ID:]
+        self.notes[job_id] = told  # nothing in between: the claim loop may take the notes at any call
 
     # --- giving them up -----------------------------------------------------------------------------
     def learn(self, run: float) -> None:

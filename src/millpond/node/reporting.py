@@ -64,7 +64,7 @@ def _pool(pool: QueuePool, counts: Counts | None) -> PoolReport:
         most=settings.most,
         concurrency=settings.concurrency,
         claimed=len(pool.held),
-        running=sum(1 for worker in workers if worker.state == "busy"),
+        running=sum(len(engine.begun()) for engine in pool.engines()),
         done=pool.done,
         failed=pool.failed,
         crashed=pool.crashed,

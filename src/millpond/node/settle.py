@@ -137,7 +137,8 @@ def _begun(task: JobTask, error: BaseException, at: Instant) -> Instant | None:
     if isinstance(error, WorkerDied) and error.ran_for is not None:
         return at - round(error.ran_for * MICROSECONDS)
     if task.begun_at is not None:
-        return at - round((time.monotonic() - task.begun_at) * MICROSECONDS)
+        since = time.time_ns() // 1000 - at  # it may have ended long ago, while the store was away
+        return at - max(0, round((time.monotonic() - task.begun_at) * MICROSECONDS) - since)
     if isinstance(error, TaskTimeout):
         return at - round((task.options.timeout or 0.0) * MICROSECONDS)
     return at if isinstance(error, WorkerDied) or (isinstance(error, TaskKilled) and error.began) else None

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from millpond.store.protocol import Store
 
 
+FENCE_MARGIN = 0.5  # seconds before the end of the lease: the template looks four times a second
+
+
 class NodeState:
     """The node, as its threads see it."""
 
@@ -37,6 +40,7 @@ class NodeState:
         self.renewed_at = 0.0  # when the last renewal that succeeded was begun
         self.cancelled: dict[str, JobTask] = {}  # running jobs whose end is wanted
         self.renewing = threading.Lock()
+        self.given_up = False  # the lease, for good: a beat that comes late must not take it again
         self.accepted: Callable[[Settlement, bool], None] = lambda *_: None  # the store's word on each end
         self.has_news: Callable[[], bool] = bool  # does anybody wait for the store's word?
         self.forget_news: Callable[[], None] = lambda: None
@@ -52,12 +56,14 @@ class NodeState:
     def renew(self) -> None:
         """Take or renew the lease."""
         with self.renewing:
+            if self.given_up:
+                return
             before = now_of_leases()
             templates = {pid for pool in self.pools.values() for pid in pool.templates()}
             self.identity.facts["templates"] = sorted(templates)
             self.heart.renew(self.identity.id, self.identity.host, self.identity.info(), self.lease)
             self.renewed_at = before
-        fence = int((before + self.lease) * 1e9)
+        fence = int((before + self.lease - min(FENCE_MARGIN, 0.3 * self.lease)) * 1e9)
         for pool in list(self.pools.values()):
             pool.move_fence(fence)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import _locale
 import _signal  # type: ignore[import-not-found]
+import contextlib
 import os
 import signal
 from typing import Any
@@ -35,7 +36,7 @@ class Surroundings:
     """What a process looks like between two jobs."""
 
     def __init__(self) -> None:
-        self._folder = os.getcwd()  # noqa: PTH109
+        self._folder = _folder()
         self._variables: Any = getattr(os.environ, "_data")  # noqa: B009
         self._environment = dict(self._variables)
         self._handlers = [(number, _signal.getsignal(number)) for number in WATCHED]
@@ -45,11 +46,9 @@ class Surroundings:
 
     def restore(self) -> None:
         """Undo what a job has changed."""
-        try:
-            if os.getcwd() != self._folder:  # noqa: PTH109
+        if self._folder is not None and _folder() != self._folder:
+            with contextlib.suppress(OSError):  # it is gone for good, as after a deployment: jobs go on
                 os.chdir(self._folder)
-        except OSError:  # a job has removed the folder it stood in
-            os.chdir(self._folder)
         if self._variables != self._environment:
             self._restore_environment()
         for number, handler in self._handlers:
@@ -70,6 +69,14 @@ class Surroundings:
         for key, value in self._environment.items():
             if self._variables.get(key) != value:
                 os.environ[os.environ.decodekey(key)] = os.environ.decodevalue(value)
+
+
+def _folder() -> str | None:
+    """Where this process stands; None if somebody has removed it."""
+    try:
+        return os.getcwd()  # noqa: PTH109
+    except OSError:
+        return None
 
 
 def _umask() -> int:

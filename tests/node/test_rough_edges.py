@@ -1,0 +1,177 @@
+"""What happens at the edges of a node: a start that fails, a thread that overruns, a second life."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+
+import pytest
+
+from millpond import App, Cancel, Node, Retry, StoreError, current_job
+from millpond.job import JobState
+from millpond.node.doorway import Doorway
+from millpond.node.inflight import Withdrawn
+from millpond.node.node import pools_for
+from tests.node.waiting import all_ended, ended, until
+
+
+@pytest.fixture
+def still(local):
+    """A node with its lease and a pool, whose loop the test turns by hand."""
+    local.pool("default", workers=(0, 1))
+    node = Node(local)
+    node._make_pools()
+    node._state.renew()
+    node._state.phase = "running"
+    yield node
+    for pool in node._state.pools.values():
+        pool.close(0.0)
+        pool.join(time.monotonic() + 30)
+    node._state.phase = "starting"
+    node.stop(0.0)
+
+
+def test_a_node_that_was_rescued_claims_again_though_its_last_claim_was_dropped(local, still):
+    @local.task
+    def nothing() -> None: ...
+
+    nothing.enqueue()
+    still._loop._round()
+    assert len(still._loop._claimed) == 1
+    still._loop.refused = still._state.identity.id
+    nothing.enqueue()
+    still._loop._round()
+    still._loop.hint()
+    still._loop._round()
+    assert len(still._loop._claimed) == 1 or still._state.pools["default"].held
+
+
+def test_the_late_end_of_a_job_that_came_back_leaves_the_new_claim_in_the_books(local, still):
+    @local.task
+    def nothing() -> None: ...
+
+    nothing.enqueue()
+    still._loop._round()
+    [job] = still._loop._claimed
+    pool = still._state.pools["default"]
+    old, new = pool._task(pool._crew, job), pool._task(pool._crew, job)
+    old.disowned = True
+    pool.held[job.id] = new
+    still._state.line.add(old, None, Withdrawn())
+    still._loop._take_ends()
+    assert pool.held == {job.id: new}
+    assert len(still._state.line) == 0
+
+
+def test_an_end_that_cannot_be_understood_is_settled_as_lost(local, still):
+    @local.task
+    def nothing() -> None: ...
+
+    handle = nothing.enqueue()
+    still._loop._round()
+    [job] = still._loop._claimed
+    pool = still._state.pools["default"]
+    still._loop._claimed = ()
+    still._state.line.add(pool._task(pool._crew, job), "no outcome", None)
+    still._loop._round()
+    assert [attempt.ended for attempt in handle.job().attempts] == ["lost"]
+
+
+def test_a_thread_that_overruns_takes_no_place_from_those_after_it(local, start):
+    local.pool("default", workers=1, kind="thread", concurrency=2)
+
+    @local.task(timeout=0.3, retry=Retry(attempts=1))
+    def stuck() -> None:
+        time.sleep(600)
+
+    @local.task(timeout=30)
+    def quick() -> int:
+        return 1
+
+    start(local)
+    assert {job.reason for job in all_ended(stuck.enqueue_many([(), ()]))} == {"timeout"}
+    assert quick.enqueue().result(timeout=30) == 1
+
+
+def test_a_job_whose_neighbour_ended_is_not_told_that_its_end_is_wanted(local, start, tmp_path):
+    local.pool("default", workers=1, kind="thread", concurrency=2)
+
+    @local.task
+    def wait_for(path: str) -> bool:
+        while not os.path.exists(path):
+            time.sleep(0.005)
+        return current_job().cancelled
+
+    start(local)
+    first = wait_for.enqueue(str(tmp_path / "first"))
+    until(lambda: first.job().started_at)
+    second = wait_for.enqueue(str(tmp_path / "second"))
+    until(lambda: second.job().started_at)
+    (tmp_path / "first").touch()
+    assert ended(first).state == JobState.COMPLETED
+    (tmp_path / "second").touch()
+    assert second.result(timeout=30) is False
+
+
+def test_a_coroutine_alone_in_its_worker_can_see_that_its_end_is_wanted(local, start, tmp_path):
+    local.pool("default", workers=1, kind="async", concurrency=1)
+
+    @local.task
+    async def look(path: str) -> None:
+        while not current_job().cancelled:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+        open(path, "w").close()  # noqa: ASYNC230
+        raise Cancel
+
+    start(local)
+    handle = look.enqueue(str(tmp_path / "seen"))
+    until(lambda: handle.job().started_at)
+    handle.cancel()
+    assert ended(handle).state == JobState.CANCELLED
+    assert (tmp_path / "seen").exists()
+
+
+def test_jobs_go_on_when_the_folder_of_the_node_is_removed(local, start, tmp_path, monkeypatch):
+    folder = tmp_path / "release"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+
+    @local.task(retry=Retry(attempts=1))
+    def nothing() -> int:
+        return 1
+
+    start(local)
+    assert nothing.enqueue().result(timeout=30) == 1
+    folder.rmdir()
+    assert nothing.enqueue().result(timeout=30) == 1
+
+
+def test_a_start_that_fails_leaves_nothing_behind():
+    app = App("redis://127.0.0.1:1/0")
+    app.pool("default", workers=1)
+    node = Node(app)
+    with pytest.raises(StoreError):
+        node.start()
+    assert node.wait(0)
+    node.stop()
+    assert not [thread for thread in threading.enumerate() if thread.name == "millpond-default"]
+
+
+def test_a_doorway_that_was_closed_leaves_no_thread():
+    app = App("memory://")
+    doorway = Doorway(app.store)
+    doorway.close()
+    assert not doorway._thread.is_alive()
+
+
+def test_a_pool_that_serves_other_queues_does_not_hide_the_queue_of_its_name():
+    app = App("memory://")
+    app.pool("mail", queues=["letters"], workers=1)
+
+    @app.task(queue="mail")
+    def send() -> None: ...
+
+    found = {settings.name: settings.queues for settings in pools_for(app, None)}
+    assert found == {"mail": ("letters",), "mail-default": ("mail",)}
