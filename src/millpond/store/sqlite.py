@@ -311,8 +311,10 @@ class SQLiteStore(RelationalStore):
         while True:
             now_seen = self._look()
             self._here.seen = now_seen
-            if seen not in (None, now_seen) and self._has_work(queues):
-                return True
+            if seen not in (None, now_seen):
+                if self._has_work(queues):
+                    return True
+                heard = -LONGEST_COMMIT  # what was heard has shown
             seen = now_seen
             if (left := until - time.monotonic()) <= 0:
                 return False
