@@ -67,6 +67,8 @@ class ClaimLoop:
         self._full = True  # the last claim got all it asked for: there is more
         self._claimed: Sequence[Job] = ()  # by the last exchange, and not handed out yet
         self._speaker = ThreadPoolExecutor(1, thread_name_prefix="millpond-exchange")
+        # Where the server does most of it: elsewhere two threads would only fight for the interpreter
+        self._overlaps = getattr(state.store, "works_elsewhere", False)
         self._look_at = 0.0
         self._watch_at = 0.0
         self._unsure: int | None = None  # so many settlements were said, and their outcome is unknown
@@ -229,7 +231,7 @@ class ClaimLoop:
         self._sequence += 1
         before = time.monotonic()
         try:
-            if self._claimed and len(said.settlements) >= WORTH:
+            if self._claimed and self._overlaps and len(said.settlements) >= WORTH:
                 # The store need not wait for us, nor we for the store
                 speaking = self._speaker.submit(self._speak, said, self._sequence)
                 self._hand_out()

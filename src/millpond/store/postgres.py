@@ -56,6 +56,8 @@ POLL = 0.25  # how long a wait sleeps where no notification can arrive
 class PostgresStore(RelationalStore):
     """A store in a PostgreSQL database, for many machines."""
 
+    works_elsewhere = True  # an exchange is the server's work, and the driver's, without the interpreter
+
     def __init__(self, url: str) -> None:
         self._options = PostgresAddress(url)
         self.url = self._options.shown
