@@ -5,7 +5,6 @@ Values only. How many workers there are at a moment is the node's business.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Literal, NamedTuple, TypedDict
@@ -86,7 +85,9 @@ def default_settings(queue: str, *, all_async: bool) -> PoolSettings:
 
 def _workers(value: Any, kind: str) -> tuple[int, int]:
     if value is None:
-        return (1, 1) if kind == "async" else (1, max(2, _cores()))
+        from millpond.pool.cores import usable_cores  # the pool's own count: what the container allows
+
+        return (1, 1) if kind == "async" else (1, max(2, usable_cores()))
     pair = value if isinstance(value, tuple | list) else (value, value)
     if len(pair) != 2:
         raise OptionError(f"workers must be a number or (min, max), not {value!r:.80}")
@@ -115,7 +116,3 @@ def _queues(name: str, value: Iterable[str] | None) -> tuple[str, ...]:
     if not queues:
         raise OptionError(f"pool {name!r} must serve at least one queue")
     return queues
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -86,7 +86,7 @@ def test_nobody_can_reach_the_store_and_nobody_is_told(
 
 
 @pytest.mark.parametrize("times", [1, pytest.param(20, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", ["redis"])
+@pytest.mark.parametrize("name", ["redis", pytest.param("postgres", marks=pytest.mark.slow)])
 def test_connections_that_never_answer_again_are_given_up(name: str, times: int, tmp_path: Path):
     """As when something on the way has forgotten them: nobody says so, only new ones work."""
     with (

@@ -16,16 +16,12 @@ from millpond.rules.shutdown import (
     Ladder,
     Phase,
     drain,
-    end_in_drain,
-    end_looks_again_at,
     end_step,
     ending,
     exit_code,
-    firmer,
     gives_up_at,
     hurry,
     kill,
-    look_again_at,
     phase,
     step_for,
 )
@@ -79,7 +75,6 @@ def test_the_default_grace_of_25_seconds(now, expected):
 
 def test_a_node_that_nobody_stops_accepts_for_ever():
     assert phase(UP, 1e12) is Phase.ACCEPTING
-    assert look_again_at(UP, 1e12) is None
     assert gives_up_at(UP) == float("inf")
 
 
@@ -117,19 +112,6 @@ def test_no_push_ever_leads_back(steps, later):
     ladder, now = seen[-1]
     first, second = sorted(now + wait for wait in later)
     assert phase(ladder, first) <= phase(ladder, second)
-
-
-@calm
-@given(steps=pushes)
-def test_looking_again_when_told_sees_each_phase_and_comes_to_an_end(steps):
-    ladder, now = climb(steps)[-1]
-    looks = 0
-    while (at := look_again_at(ladder, now)) is not None:
-        assert at > now
-        assert phase(ladder, at) > phase(ladder, now) or at == ladder.terminate_at
-        now, looks = at, looks + 1
-    assert looks <= 2
-    assert phase(ladder, now) in (Phase.ACCEPTING, Phase.KILLING)
 
 
 def test_a_node_that_does_not_end_is_left_some_seconds_after_its_last_deadline():
@@ -195,32 +177,5 @@ def test_neighbours_in_the_worker_buy_a_cancelled_job_time(elapsed, step):
     assert end_step(ending(3, 100.0), 100.0 + elapsed) == step
 
 
-@calm
-@given(neighbours=st.integers(0, 100), asked=instants)
-def test_looking_again_at_a_cancelled_job_ends_with_its_kill(neighbours, asked):
-    chosen = ending(neighbours, asked)
-    now, steps = asked, [end_step(chosen, asked)]
-    while (at := end_looks_again_at(chosen, now)) is not None:
-        now = at
-        steps.append(end_step(chosen, now))
-    assert steps == (["ask", "kill"] if neighbours else ["ask", "terminate", "kill"])
-
-
 def test_a_job_is_not_touched_before_it_is_to_be_asked():
     assert end_step(ending(0, 100.0), 99.0) == "wait"
-
-
-@pytest.mark.parametrize(("now", "step"), [(0.0, "ask"), (22.0, "terminate"), (24.0, "kill")])
-def test_what_a_drain_does_with_running_jobs(now, step):
-    assert end_in_drain(DRAINING, now) == step
-    assert end_in_drain(UP, now) == "wait"
-
-
-STEPS = ["wait", "ask", "terminate", "kill"]
-
-
-@calm
-@given(one=st.sampled_from(STEPS), other=st.sampled_from(STEPS))
-def test_of_two_reasons_to_end_a_job_the_firmer_counts(one, other):
-    assert STEPS.index(firmer(one, other)) == max(STEPS.index(one), STEPS.index(other))
-    assert firmer(one, other) == firmer(other, one)

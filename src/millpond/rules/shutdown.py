@@ -78,13 +78,6 @@ def phase(ladder: Ladder, now: float) -> Phase:
     return Phase.TERMINATING if now >= ladder.terminate_at else Phase.DRAINING
 
 
-def look_again_at(ladder: Ladder, now: float) -> float | None:
-    """When the phase changes by itself; None if it does not."""
-    if ladder.rung is Rung.UP:
-        return None
-    return min((at for at in (ladder.terminate_at, ladder.kill_at) if at > now), default=None)
-
-
 def gives_up_at(ladder: Ladder) -> float:
     """From when on a node that has still not stopped is left as it is: its workers die with it."""
     return ladder.kill_at + OVERDUE
@@ -147,26 +140,3 @@ def end_step(chosen: Ending, now: float) -> End:
     if chosen.terminate_at is not None and now >= chosen.terminate_at:
         return "terminate"
     return "ask" if now >= chosen.asked_at else "wait"
-
-
-def end_looks_again_at(chosen: Ending, now: float) -> float | None:
-    """When the step for this job changes; None once it is to be killed."""
-    times = (chosen.asked_at, chosen.terminate_at, chosen.kill_at)
-    return min((at for at in times if at is not None and at > now), default=None)
-
-
-def end_in_drain(ladder: Ladder, now: float) -> End:
-    """How far to go with every running job of a node that drains: they are asked when it begins."""
-    steps: dict[Phase, End] = {
-        Phase.ACCEPTING: "wait",
-        Phase.DRAINING: "ask",
-        Phase.TERMINATING: "terminate",
-        Phase.KILLING: "kill",
-    }
-    return steps[phase(ladder, now)]
-
-
-def firmer(one: End, other: End) -> End:
-    """The step that goes further: a cancelled job in a draining node."""
-    order: tuple[End, ...] = ("wait", "ask", "terminate", "kill")
-    return order[max(order.index(one), order.index(other))]
