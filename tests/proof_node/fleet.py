@@ -52,6 +52,14 @@ class Member(NamedTuple):
         return [worker for template in children(self.pid) for worker in children(template)]
 
 
+def stands_still(thread: Path) -> bool:
+    """Is this thread of a stopped process no longer running? One that has left counts."""
+    try:
+        return (thread / "stat").read_text().rpartition(")")[2].split()[0] in ("T", "t")
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
 class Fleet:
     """A store and the nodes on it. `url` is how the tests reach it, `way` how the nodes do."""
 
@@ -127,14 +135,20 @@ class Fleet:
     def stopped(self, member: Member) -> Iterator[None]:
         """SIGSTOP of the supervisor alone, and SIGCONT; its workers go on."""
         with self.evidence.fault(Kind.STOPPED, pid=member.pid, node=member.label):
-            member.process.send_signal(signal.SIGSTOP)
             try:
+                self._stop(member)
                 while self._is_locked():  # a file whose writer was stopped in the middle is locked for all
                     member.process.send_signal(signal.SIGCONT)
-                    member.process.send_signal(signal.SIGSTOP)
+                    self._stop(member)
                 yield
             finally:
                 member.process.send_signal(signal.SIGCONT)
+
+    def _stop(self, member: Member) -> None:
+        """SIGSTOP, until every thread stands still: one that goes on could yet take the file's lock."""
+        member.process.send_signal(signal.SIGSTOP)
+        threads = Path(f"/proc/{member.pid}/task")
+        self.until(lambda: all(stands_still(thread) for thread in threads.iterdir()), "it stands still")
 
     def _is_locked(self) -> bool:
         """Has somebody the write lock of a SQLite file who does not let it go?"""
