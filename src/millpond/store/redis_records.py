@@ -30,10 +30,11 @@ _slots = msgspec.json.Decoder(tuple[Slot, ...])
 _attempts = msgspec.json.Decoder(Attempt)
 _json = msgspec.json.Encoder().encode
 _states = {state.value: state for state in JobState}
-_running = JobState.RUNNING
+_running, _completed = JobState.RUNNING, JobState.COMPLETED
 _ends = frozenset({JobState.COMPLETED, JobState.DEAD, JobState.CANCELLED})
 DEFAULTS = JobOptions()
 ZEROS = (0, 0, 0, 0)
+REMEMBERED = 1000
 
 pack = msgspec.msgpack.Encoder().encode
 
@@ -79,15 +80,37 @@ def new_job(job: NewJob) -> tuple[Any, ...]:
 
 
 _spec = msgspec.msgpack.Decoder(Spec).decode
+_specs: dict[bytes, Spec] = {}  # most jobs are like others before them
+_places: dict[bytes, tuple[str, str]] = {}
+
+
+def _rest(spec: bytes) -> Spec:
+    if len(_specs) > REMEMBERED:
+        _specs.clear()
+    return _specs.setdefault(spec, _spec(spec))
+
+
+def _place(where: bytes) -> tuple[str, str]:
+    queue, _, task = where.decode().partition("\0")
+    if len(_places) > REMEMBERED:
+        _places.clear()
+    return _places.setdefault(where, (queue, task))
 
 
 def verdict(settlement: Settlement) -> tuple[Any, ...]:
     """A settlement as `settling.lua` takes it."""
-    wait, run = settlement.wait, settlement.run
-    return (
-        *transition(settlement.id, settlement.token, settlement.transition),
-        None if wait is None else bucket(wait),
-        None if run is None else bucket(run),
+    wait, run, chosen = settlement.wait, settlement.run, settlement.transition
+    times = (None if wait is None else bucket(wait), None if run is None else bucket(run))
+    if chosen.state is _completed:
+        return (settlement.id, str(settlement.token), "completed", _end(chosen), *times)
+    return (*transition(settlement.id, settlement.token, chosen), *times)
+
+
+def _end(chosen: Transition) -> msgspec.Raw:
+    """All that is told about a job that has completed: counters, the line about the attempt, the result."""
+    return text_of(
+        b"%d %d %d %d\n%b\n%b"
+        % (chosen.attempt, chosen.errors, chosen.crashes, chosen.lost, chosen.line, chosen.result or b"")
     )
 
 
@@ -110,13 +133,18 @@ def transition(job: str, token: int, chosen: Transition) -> tuple[Any, ...]:
 
 def claimed_job(row: Sequence[Any], node: str | None) -> Job:
     """A job that was just claimed, from the answer of `exchange.lua`."""
-    id_, where, place, tally, token, alone, expires_at, slots, body = row
     try:
-        queue, _, task = where.decode().partition("\0")
+        if len(row) == 5:  # of most jobs there is no more to tell
+            tally = alone = expires_at = slots = None
+            id_, where, place, token, body = row
+        else:
+            id_, where, place, tally, token, alone, expires_at, slots, body = row
+        queue, task = _places.get(where) or _place(where)
         rank_, run_at, created_at, priority = place.split()
         length, _, both = body.partition(b" ")
         cut = int(length)
-        rest = _spec(both[:cut])
+        spec = both[:cut]
+        rest = _specs.get(spec) or _rest(spec)
         return Job(
             id_.decode(),
             task,
@@ -149,9 +177,13 @@ def whole_job(row: Sequence[Any], *, ends: bool = True) -> Job:
     """A job with everything it has; without `ends`, as a claim would have it."""
     (
         id_, head, where, place, tally, alone, expires_at, slots, body, started_at, finished_at,
-        reason, cancelling, result, progress, attempts, parked,
+        reason, cancelling, result, progress, attempts, parked, told,
     ) = row  # fmt: skip
     try:
+        if told:
+            head_line, line, result = told.split(b"\n", 2)
+            finished_at, _, tally = head_line.partition(b" ")
+            attempts, result = (attempts or b"") + line, result or None
         state, token, node = head.decode().split(" ", 2)
         claimed = claimed_job((id_, where, place, tally, token, alone, expires_at, slots, body), node or None)
         job = msgspec.structs.replace(
@@ -186,6 +218,9 @@ def _mended(row: Sequence[Any]) -> list[Any]:
     length, _, both = (row[8] or b"").partition(b" ")
     cut = int(length) if length.isdigit() else 0
     mended[7], mended[8], mended[15] = None, b"1 \x90" + both[cut:], None
+    if row[17]:
+        head, _, rest = row[17].partition(b"\n")
+        mended[17] = head + b"\n\n" + rest.partition(b"\n")[2]
     return mended
 
 
@@ -196,9 +231,14 @@ def _with_ends(
         job,
         result=result,
         progress=progress,
-        attempts=tuple(_attempts.decode(line) for line in (attempts or b"").splitlines()),
+        attempts=tuple(_attempts.decode(line) for line in _kept((attempts or b"").splitlines())),
         parked=_text(parked) or None,
     )
+
+
+def _kept(lines: list[bytes]) -> list[bytes]:
+    """The first 10 and the last 90: the line in `end` may be one more than the script keeps."""
+    return lines if len(lines) <= 100 else lines[:10] + lines[-90:]
 
 
 def _tally(tally: bytes) -> tuple[int, int, int, int]:

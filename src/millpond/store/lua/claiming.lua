@@ -204,7 +204,9 @@ local function take_plain(stream, entry, limit, rows)
         put(held, 0, id)
         gone[#gone + 1] = id
         queued[#queued + 1] = id
-        rows[#rows + 1] = {id, where, place, tallies[id] or false, token, alones[id] or false, false, false, body}
+        local tally, alone = tallies[id], alones[id]
+        rows[#rows + 1] = (tally or alone) and {id, where, place, tally or false, token, alone or false, false, false, body}
+            or {id, where, place, token, body}
     end
     stream.place = first + claimed
     return claimed

@@ -1,7 +1,8 @@
 -- Forgetting jobs that have ended. What is left of them in the lists of the ended is passed over later.
 local FIELDS = {
     'head', 'where', 'place', 'tally', 'alone', 'expires_at', 'slots', 'body', 'started_at', 'finished_at',
-    'reason', 'cancelling', 'result', 'progress', 'attempts', 'parked', 'aside', 'unique', 'children', 'waits'
+    'reason', 'cancelling', 'result', 'progress', 'attempts', 'parked', 'aside', 'unique', 'children', 'waits',
+    'end'
 }
 
 local function forget(ids)

@@ -22,7 +22,9 @@ local function ended(id, state, queue, task)
     if unique then
         release_unique(task or '', string.sub(unique, 2), id)
     end
-    jot(id, 'finished_at', NOW)
+    if state ~= 'completed' then -- its `end` says when
+        jot(id, 'finished_at', NOW)
+    end
     count(queue, state, 1)
     note(queue, state, 0)
     enter(state_key(state), 0, id)

@@ -8,6 +8,10 @@ local function old(key, before)
     return found
 end
 
+local function finished_at(id)
+    return read(id, 'finished_at') or string.match(read(id, 'end') or '', '^%d+')
+end
+
 -- The jobs at the front of a list of the ended that are old enough, and still what they were.
 local function ended_before(state, before)
     local key, ids, passed = P .. 'ended:' .. state, {}, 0
@@ -17,7 +21,7 @@ local function ended_before(state, before)
             break
         end
         passed = passed + 1
-        if head_of(id) == state and read(id, 'finished_at') == at then
+        if head_of(id) == state and finished_at(id) == at then
             ids[#ids + 1] = id
         end
     end

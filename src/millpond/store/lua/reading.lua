@@ -1,7 +1,7 @@
 -- Whole jobs, as they are answered.
 local WHOLE = {
     'head', 'where', 'place', 'tally', 'alone', 'expires_at', 'slots', 'body', 'started_at', 'finished_at',
-    'reason', 'cancelling', 'result', 'progress', 'attempts', 'parked'
+    'reason', 'cancelling', 'result', 'progress', 'attempts', 'parked', 'end'
 }
 
 local function whole_rows(ids)

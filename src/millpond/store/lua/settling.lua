@@ -1,5 +1,6 @@
 -- Recording outcomes: every write about a running job is checked against (node, token) first.
--- A verdict is {id, token, state, reason, result, rank, run_at, tally, alone, line, wait, run}.
+-- A verdict is {id, token, state, reason, result, rank, run_at, tally, alone, line, wait, run}; of a job that has
+-- completed {id, token, state, end, wait, run}, all about its end being one text, which is one field of the job.
 local SETTLED = {'head', 'where', 'cancelling', 'unique', 'slots', 'children', 'attempts', 'expires_at'}
 
 local function load_verdicts(verdicts)
@@ -74,7 +75,12 @@ local function apply(verdict, node, token, queue, task)
         end
     end
     set_head(id, state, token, '')
-    jot(id, 'tally', verdict[8])
+    if verdict[3] == 'completed' then
+        jot(id, 'end', NOW .. ' ' .. verdict[4])
+        reason, result = nil, nil
+    else
+        jot(id, 'tally', verdict[8])
+    end
     if verdict[10] then
         jot(id, 'attempts', with_line(read(id, 'attempts') or '', verdict[10]))
     end
@@ -92,11 +98,12 @@ local function apply(verdict, node, token, queue, task)
 end
 
 local function note_times(verdict, queue)
-    if verdict[11] then
-        note(queue, 'wait', verdict[11])
+    local first = verdict[3] == 'completed' and 5 or 11
+    if verdict[first] then
+        note(queue, 'wait', verdict[first])
     end
-    if verdict[12] then
-        note(queue, 'run', verdict[12])
+    if verdict[first + 1] then
+        note(queue, 'run', verdict[first + 1])
     end
 end
 
@@ -115,9 +122,8 @@ end
 -- What the verdicts of one call add to, so that each needs to be looked up but once.
 local function ledger(node)
     return {
-        heads = column(known, 'head'), wheres = column(known, 'where'), attempts = column(known, 'attempts'),
-        head = column(jotted, 'head'), tally = column(jotted, 'tally'), result = column(jotted, 'result'),
-        finished_at = column(jotted, 'finished_at'), line = column(jotted, 'attempts'),
+        heads = column(known, 'head'), wheres = column(known, 'where'),
+        head = column(jotted, 'head'), told = column(jotted, 'end'),
         held = column(left, held_key(node)), entered = column(entered, state_key('completed')),
         ended = column(appended, ended_key('completed')), number = {}, wait = {}, run = {}
     }
@@ -142,23 +148,16 @@ local function complete(id, verdict, where, book)
     local head = 'completed ' .. verdict[2] .. ' '
     book.heads[id] = head -- a second verdict on it finds it ended
     put(book.head, id, head)
-    put(book.tally, id, verdict[8])
-    put(book.finished_at, id, NOW)
-    if verdict[5] then
-        put(book.result, id, verdict[5])
-    end
-    if verdict[10] then
-        put(book.line, id, with_line(book.attempts[id] or '', verdict[10]))
-    end
+    put(book.told, id, NOW .. ' ' .. verdict[4])
     book.held[#book.held + 1] = id
     put(book.entered, 0, id)
     book.ended[#book.ended + 1] = NOW .. ' ' .. id
     add(book.number, where, 0)
-    if verdict[11] then
-        add(book.wait, where, verdict[11])
+    if verdict[5] then
+        add(book.wait, where, verdict[5])
     end
-    if verdict[12] then
-        add(book.run, where, verdict[12])
+    if verdict[6] then
+        add(book.run, where, verdict[6])
     end
 end
 
