@@ -46,13 +46,14 @@ def _from_wheel() -> str | None:
 class Redis:
     """A server of its own, with an append-only file."""
 
-    def __init__(self, path: str, *, fsync: str = "everysec", cluster: bool = False) -> None:
+    def __init__(self, path: str, *more: str, fsync: str = "everysec", cluster: bool = False) -> None:
         self.server = Server("redis")
         self.url = f"redis://127.0.0.1:{self.server.port}/0"
         self._command = [
             *(path, "--port", str(self.server.port), "--bind", "127.0.0.1", "--save", ""),
             *("--appendonly", "yes", "--appendfsync", fsync, "--dir", str(self.server.folder)),
             *(("--cluster-enabled", "yes", "--cluster-node-timeout", "5000") if cluster else ()),
+            *more,
         ]
         self.start()
 

@@ -1,7 +1,8 @@
 """The Lua scripts of the Redis store, put together from `lua/*.lua` and known by their digest.
 
 A script is the prelude, the parts that its first line asks for (`-- uses: lines ends`), and itself. It never
-looks into payloads, and everything it touches has the same hash tag.
+looks into payloads, and everything it touches has the same hash tag. The ones that are called for single jobs
+are also functions, which the server keeps ready: a script is built up anew by every call.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ from importlib.resources import files
 from typing import NamedTuple
 
 USES = "-- uses: "
+FUNCTIONS = frozenset({"enqueue", "exchange"})
 
 
 class Script(NamedTuple):
-    """What EVAL takes, and what EVALSHA takes."""
+    """What EVAL takes, what EVALSHA takes; and FUNCTION LOAD and FCALL, if it is a function, too."""
 
     source: str
     digest: str
+    library: str = ""
+    function: str = ""
 
 
 @cache
@@ -27,8 +31,17 @@ def script(name: str) -> Script:
     body = _read(name)
     first = body.partition("\n")[0]
     parts = first.removeprefix(USES).split() if first.startswith(USES) else []
-    source = "\n".join([*(_read(part) for part in ("prelude", *parts)), body])
-    return Script(source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
+    parts_text = "\n".join(_read(part) for part in ("prelude", *parts))
+    source = f"{parts_text}\nbegin(KEYS, ARGV)\n{body}"
+    digest = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
+    if name not in FUNCTIONS:
+        return Script(source, digest)
+    function = f"millpond_{name}_{digest[:16]}"  # two versions of us may share a server
+    library = (
+        f"#!lua name={function}\n{parts_text}\n"
+        f"redis.register_function('{function}', function(keys, told)\nbegin(keys, told)\n{body}\nend)\n"
+    )
+    return Script(source, digest, library, function)
 
 
 def _read(name: str) -> str:

@@ -32,7 +32,7 @@ from millpond.errors import (
     StoreUnavailable,
 )
 from millpond.store.redis_records import pack
-from millpond.store.redis_scripts import script
+from millpond.store.redis_scripts import Script, script
 
 SCHEMA = 1
 TIMEOUT = 5.0  # seconds an answer, or a connection, is waited for
@@ -116,6 +116,7 @@ class Server:
         self._guard = threading.RLock()
         self._owner = os.getpid()
         self._checked = False
+        self._has_functions = True  # until the server says no
         _servers.add(self)
 
     # --- talking --------------------------------------------------------------------------------------
@@ -128,10 +129,28 @@ class Server:
         clock, chosen = self.clock, script(name)
         frozen = "" if clock.frozen is None else clock.frozen
         rest = (1, self.key, clock.shift, frozen, pack(arguments))
+        if chosen.function and self._has_functions:
+            try:
+                return self._called(chosen, rest, writes)
+            except _NoFunctions:
+                self._has_functions = False
         try:
             return self.send("EVALSHA", chosen.digest, *rest, writes=writes)
         except _Unknown:
             return self.send("EVAL", chosen.source, *rest, writes=writes)
+
+    def _called(self, chosen: Script, rest: tuple[Any, ...], writes: bool) -> Any:
+        """Call a script as a function, which stays loaded; without the right to that, or on an old server,
+        nothing has happened and a plain script does as well."""
+        try:
+            return self.send("FCALL", chosen.function, *rest, writes=writes)
+        except _Unknown:
+            pass
+        try:
+            self.send("FUNCTION", "LOAD", "REPLACE", chosen.library)
+            return self.send("FCALL", chosen.function, *rest, writes=writes)
+        except _Unknown as error:
+            raise _NoFunctions from error
 
     def send(self, *command: Any, writes: bool = False) -> Any:
         """Send one command to the node that has our keys, and return its answer."""
@@ -157,7 +176,7 @@ class Server:
                 raise self._away(error) from error
             return self._answer(connection, writes)
         except BaseException as error:
-            if not isinstance(error, _Unknown | StoreError) or isinstance(
+            if not isinstance(error, _Unknown | _NoFunctions | StoreError) or isinstance(
                 error, OutcomeUnknown | StoreUnavailable
             ):
                 connection.disconnect()
@@ -190,6 +209,8 @@ class Server:
         code = CODES.get(type(error).__name__, said.partition(" ")[0])
         if code == "NOSCRIPT":
             return _Unknown()
+        if _is_about_functions(said):
+            return _Unknown() if "not found" in said else _NoFunctions()
         if code in ("MOVED", "ASK"):
             return _Moved(error if code == "ASK" else None)
         if code in BUSY:
@@ -382,6 +403,18 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
+
+
+def _is_about_functions(said: str) -> bool:
+    """The function is not there, the server knows no functions, or we may not use them."""
+    lower = said.lower()
+    if "function not found" in lower:
+        return True
+    return ("fcall" in lower or "function" in lower) and ("unknown command" in lower or "permission" in lower)
+
+
+class _NoFunctions(Exception):
+    """The server has no functions for us."""
 
 
 class _Unknown(Exception):

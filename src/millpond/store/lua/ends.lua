@@ -1,8 +1,9 @@
 -- When jobs end: unique keys are let go, dependents start or fall with them. A fall that grows beyond its
 -- bound is written down in "falls", and whoever comes next goes on with it.
-local fallen, unfinished = {}, false
-
-local ended_keys = {}
+local fallen, unfinished, ended_keys
+each_call(function()
+    fallen, unfinished, ended_keys = {}, false, {}
+end)
 
 local function ended_key(state)
     ended_keys[state] = ended_keys[state] or P .. 'ended:' .. state

@@ -94,7 +94,10 @@ local function free_slots(slots)
     end
 end
 
-local line_keys, state_keys, announced = {}, {}, {}
+local line_keys, state_keys, announced
+each_call(function()
+    line_keys, state_keys, announced = {}, {}, {}
+end)
 
 -- Every priority of a queue has its own line, in which the order by rank is that by age.
 local function line_key(queue, priority)

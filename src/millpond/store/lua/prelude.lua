@@ -1,12 +1,13 @@
 -- Stands before every script: names, the time, jobs by column, and writes that are gathered and made at once.
--- KEYS[1] is "{namespace}:schema", ARGV[1] a shift of the clock, ARGV[2] the frozen time or "", ARGV[3] the
--- arguments in MessagePack. Whole numbers that may be large travel as text: a Lua number ends at 2^53.
+-- The one key is "{namespace}:schema"; the arguments are a shift of the clock, the frozen time or "", and what
+-- the script is told, in MessagePack. A script may stay loaded as a function: what is of one call only is made
+-- anew by `begin`, and everything that changes is declared by `each_call`. Whole numbers that may be large travel as text: a Lua number ends at 2^53.
 -- Each field of the jobs is a hash of its own, by id, so that many jobs are read and written by one command.
-local P = string.sub(KEYS[1], 1, -7)
-local call = redis.call
+local P, now, NOW, args -- of this call: the prefix of all keys, the time, the time as text, what we are told
+local call -- neither this nor the libraries are there while a function is being loaded
 local DAY = 86400000000
 local SOME = 1000 -- the most a script does of anything that has no bound of its own
-local KEEP = string.rep('\0', 65) -- a member that keeps a small sorted set from being packed, which is slow
+local KEEP -- a member that keeps a small sorted set from being packed, which is slow
 local ENDS = {completed = true, dead = true, cancelled = true}
 local STATES = {
     blocked = true, scheduled = true, queued = true, running = true, completed = true, dead = true, cancelled = true
@@ -16,20 +17,36 @@ local function text(number)
     return string.format('%.0f', number)
 end
 
-local function clock()
-    if ARGV[2] ~= '' then
-        return tonumber(ARGV[2]) + tonumber(ARGV[1])
+local function clock(shift, frozen)
+    if frozen ~= '' then
+        return tonumber(frozen) + tonumber(shift)
     end
     local time = call('TIME')
-    return tonumber(time[1]) * 1000000 + tonumber(time[2]) + tonumber(ARGV[1])
+    return tonumber(time[1]) * 1000000 + tonumber(time[2]) + tonumber(shift)
 end
 
-local now = clock()
-local NOW = text(now)
-local args = cmsgpack.unpack(ARGV[3])
+local starts = {}
+
+local function each_call(start)
+    starts[#starts + 1] = start
+end
+
+local function begin(keys, told)
+    call, KEEP = redis.call, string.rep('\0', 65)
+    P = string.sub(keys[1], 1, -7)
+    now = clock(told[1], told[2])
+    NOW = text(now)
+    args = cmsgpack.unpack(told[3])
+    for place = 1, #starts do
+        starts[place]()
+    end
+end
 
 -- --- jobs by column ----------------------------------------------------------------------------------------
-local known, loaded, changed, jotted = {}, {}, {}, {}
+local known, loaded, changed, jotted
+each_call(function()
+    known, loaded, changed, jotted = {}, {}, {}, {}
+end)
 
 local function column(columns, name)
     local found = columns[name]
@@ -147,7 +164,10 @@ local function set_place(id, rank, run_at, created_at, priority)
     write(id, 'place', rank .. ' ' .. run_at .. ' ' .. created_at .. ' ' .. priority)
 end
 
-local split = {}
+local split
+each_call(function()
+    split = {}
+end)
 
 -- queue, task
 local function where_of(id)
@@ -186,7 +206,10 @@ local function raised(token)
 end
 
 -- --- gathered writes ---------------------------------------------------------------------------------------
-local left, entered, appended, counted, noted, woken = {}, {}, {}, {}, {}, {}
+local left, entered, appended, counted, noted, woken
+each_call(function()
+    left, entered, appended, counted, noted, woken = {}, {}, {}, {}, {}, {}
+end)
 
 local function leave(key, id)
     local list = column(left, key)

@@ -11,7 +11,10 @@ local function load_verdicts(verdicts)
     load(ids, SETTLED)
 end
 
-local held_keys = {}
+local held_keys
+each_call(function()
+    held_keys = {}
+end)
 
 local function held_key(node)
     held_keys[node] = held_keys[node] or P .. 'held:' .. node

@@ -72,7 +72,11 @@ local function set_capacity(name, capacity)
     offer(name)
 end
 
-local offered = {} -- units of a slot that those stored just now may take
+local offered, priorities, ranks
+each_call(function()
+    offered = {} -- units of a slot that those stored just now may take
+    priorities, ranks = {}, {}
+end)
 
 -- A slot that is full, or for which others wait already: no need to stand in line.
 local function awaited_slot(slots)
@@ -86,8 +90,6 @@ local function awaited_slot(slots)
         offered[slot[1]] = (offered[slot[1]] or 0) + 1
     end
 end
-
-local priorities = {}
 
 local function priority_of(job)
     priorities[job[4]] = priorities[job[4]] or text(job[4])
@@ -114,8 +116,6 @@ local function write_fields(job, state, rank, run_at, waits)
         enter(P .. 'expiring', text(now + job[8]), id)
     end
 end
-
-local ranks = {}
 
 -- The rank of a job of this priority that is due at once.
 local function rank_now(priority)
