@@ -77,21 +77,24 @@ def _from_queue(node: str, entry: Claim, limit: int, now: Instant, *, roomy: boo
     if limit <= 0:
         return []
     jobs: list[Job] = []
+    is_all = False
     if not roomy and not entry.without:
-        jobs += yield from _take_head(node, entry.queue, limit, now)
-    if len(jobs) < limit:
+        jobs, is_all = yield from _take_head(node, entry.queue, limit, now)
+    if len(jobs) < limit and not is_all:
         jobs += yield from _look_on(node, entry, limit - len(jobs), now, roomy=roomy)
     return sorted(jobs, key=lambda job: (job.rank, job.id))
 
 
-def _take_head(node: str, queue: str, limit: int, now: Instant) -> Steps[list[Job]]:
+def _take_head(node: str, queue: str, limit: int, now: Instant) -> Steps[tuple[list[Job], bool]]:
     """Claim the first in line, up to the first that needs a slot: what needs none takes nothing from
-    anybody, so there is nothing to choose. May claim less than it could."""
+    anybody, so there is nothing to choose. Also says whether these were all that stood there; if not, it may
+    have claimed less than it could."""
     rows = yield Query("claim_head", (queue, limit, node))
-    found, damaged = _read(rows)
+    found, damaged = _read([row[:-1] for row in rows])
     yield from _let_go(found)
     yield from _bury(damaged, now)
-    return [candidate.job for candidate in found]
+    is_all = bool(rows) and not rows[0][-1] and not damaged
+    return [candidate.job for candidate in found], is_all
 
 
 def _look_on(node: str, entry: Claim, limit: int, now: Instant, *, roomy: bool) -> Steps[list[Job]]:

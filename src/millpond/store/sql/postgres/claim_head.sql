@@ -18,4 +18,4 @@ WHERE ctid = ANY(ARRAY(SELECT place FROM seen WHERE NOT is_barred))
 RETURNING
     id, task, queue, state, reason, priority, rank, run_at, created_at, started_at, finished_at, expires_at,
     attempt, errors, crashes, lost, token, node, alone, cancelling, unique_key, slots, depends_on, options, payload,
-    unique_for
+    unique_for, (SELECT coalesce(bool_or(is_barred), FALSE) FROM seen)
