@@ -1,5 +1,5 @@
 # One command per need; each does its own set-up on a machine that has only Python 3.11+, git and make.
-#   make setup | demo | check | test | servers | test-all | bench | proof-pool | proof-stores | proof-node | lock | clean
+#   make setup | web | demo | check | test | servers | browser | pictures | test-all | bench | proof-pool | proof-stores | proof-node | proof-recurring | lock | clean
 # PYTHON=… picks the interpreter; UV= (empty) keeps to pip even where uv is installed.
 
 PYTHON  ?= python3
@@ -19,7 +19,7 @@ USABLE := import sys$(if $(UV),,; import ensurepip); sys.exit(sys.version_info <
 # uv takes the interpreter it is given and never downloads one.
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: setup demo check test pytest servers test-all bench bench-pool bench-stores bench-node proof-pool proof-stores proof-node lock clean
+.PHONY: setup web demo check test pytest servers browser pictures test-all bench bench-pool bench-stores bench-node bench-scale bench-recurring proof-pool proof-stores proof-node proof-recurring lock clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := test
 
@@ -43,7 +43,21 @@ $(STAMP): pyproject.toml constraints.txt
 	    --quiet -c constraints.txt -e ".[$(EXTRAS)]"
 	@touch $@
 
-demo: setup
+# The dashboard's files; what is there is built anew only after a change. Other targets do without, and say so.
+PAGE := src/millpond/web/static/index.html
+web: $(PAGE)
+
+$(PAGE): web/package-lock.json web/build.mjs web/tsconfig.json $(shell find web/src -type f)
+	@if ! npm --version >/dev/null 2>&1; then \
+	    echo "npm is not here, so the dashboard is not built; all else works. With Node.js 20 or newer: make web" >&2; \
+	    exit $(if $(filter web,$(MAKECMDGOALS)),1,0); \
+	fi; \
+	cd web && npm ci --silent --ignore-scripts && npm run --silent check && npm run --silent build || { \
+	    echo "The dashboard could not be built; all else works without it. To see why: make web" >&2; \
+	    exit $(if $(filter web,$(MAKECMDGOALS)),1,0); \
+	}
+
+demo: setup $(PAGE)
 	$(BIN)/python -m examples.rush $(DEMO_ARGS)
 
 check: setup
@@ -58,8 +72,16 @@ test: check pytest
 servers: setup
 	@tests/servers/install.sh $(BIN)/python
 
+# A Chromium for the tests of the dashboard: the one on the machine, else Debian's.
+browser: setup
+	@tests/browser/install.sh
+
+# The pictures in docs/images, from a real node under load.
+pictures: browser $(PAGE)
+	MILLPOND_TEST_PICTURES=1 $(BIN)/python -m pytest -m slow tests/browser/test_pictures.py $(PYTEST_ARGS)
+
 # Two at a time; what takes stock of this process and its files runs alone.
-pytest: servers
+pytest: servers browser $(PAGE)
 	$(BIN)/python -m pytest -n 2 --ignore tests/proof $(PYTEST_ARGS)
 	$(BIN)/python -m pytest tests/proof $(PYTEST_ARGS)
 
@@ -80,7 +102,7 @@ test-all: test
 	echo "Tests passed on: $$passed"; \
 	if [ -n "$$failed" ]; then echo "Tests failed on:$$failed" >&2; exit 1; fi
 
-bench: bench-pool bench-stores bench-node
+bench: bench-pool bench-stores bench-node bench-scale bench-recurring
 
 bench-pool:
 	@$(MAKE) --no-print-directory setup VENV=.venv-bench EXTRAS=bench
@@ -94,6 +116,17 @@ bench-stores: servers
 bench-node: servers
 	$(BIN)/python bench/node/run.py $(BENCH_ARGS)
 
+# Scaling, simulated: every law on the same days, compared at the same wait; and a decision's cost.
+bench-scale:
+	@$(MAKE) --no-print-directory setup VENV=.venv-bench EXTRAS=bench
+	.venv-bench/bin/python bench/scale/run.py $(BENCH_ARGS)
+	.venv-bench/bin/python bench/scale/live.py
+	.venv-bench/bin/python bench/scale/live_trace.py
+
+# Ten thousand recurring tasks on one leader; nothing else should run meanwhile.
+bench-recurring: servers
+	$(BIN)/python bench/recurring/run.py $(BENCH_ARGS)
+
 proof-pool: setup
 	$(BIN)/python -m pytest tests/proof -m slow --timeout=3600 -o faulthandler_timeout=0 $(PYTEST_ARGS)
 
@@ -105,12 +138,17 @@ proof-stores: servers
 proof-node: servers
 	$(BIN)/python -m pytest tests/proof_node -m slow --timeout=14400 -o faulthandler_timeout=0 -s $(PYTEST_ARGS)
 
+# Recurring tasks: every time zone over ten years, and schedulers killed, stopped and doubled.
+proof-recurring: servers
+	$(BIN)/python -m pytest tests/proof_recurring -m slow --timeout=14400 -o faulthandler_timeout=0 -s $(PYTEST_ARGS)
+
 # After changing a dependency. Needs uv; the file must name no index.
 lock:
 	uv pip compile pyproject.toml --all-extras --universal --upgrade --quiet \
 	    --no-header --no-annotate --no-emit-index-url -o constraints.txt
 
 clean:
+	rm -rf web/node_modules web/build src/millpond/web/static
 	rm -rf .venv .venv-* build dist .coverage .coverage.* htmlcov
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -62,6 +62,19 @@ if TYPE_CHECKING:
         Retry,
     )
     from millpond.pool.executor import Pool
+    from millpond.recurring import (
+        RecurringTask,
+        all_missed,
+        fresh,
+        not_running,
+        same_tick,
+        success_since,
+    )
+    from millpond.rules.scale import (
+        Fixed,
+        ScaleByDepth,
+        ScaleForWait,
+    )
     from millpond.task import (
         Call,
         Task,
@@ -73,6 +86,7 @@ __all__ = [
     "Call",
     "Cancel",
     "Conflict",
+    "Fixed",
     "Job",
     "JobCancelled",
     "JobError",
@@ -93,10 +107,13 @@ __all__ = [
     "PoolError",
     "PoolFull",
     "Priority",
+    "RecurringTask",
     "Resources",
     "ResultTimeout",
     "Retry",
     "RetryAfter",
+    "ScaleByDepth",
+    "ScaleForWait",
     "SchemaOutdated",
     "Snooze",
     "StoreBusy",
@@ -110,9 +127,14 @@ __all__ = [
     "UnknownJob",
     "UnknownTask",
     "WorkerDied",
+    "all_missed",
     "chain",
     "current_job",
+    "fresh",
     "group",
+    "not_running",
+    "same_tick",
+    "success_since",
 ]
 __version__ = "0.1.0.dev0"
 
@@ -133,6 +155,15 @@ _HOMES = {
     "Resources": "millpond.options",
     "Retry": "millpond.options",
     "Pool": "millpond.pool.executor",
+    "Fixed": "millpond.rules.scale",
+    "ScaleByDepth": "millpond.rules.scale",
+    "ScaleForWait": "millpond.rules.scale",
+    "RecurringTask": "millpond.recurring",
+    "all_missed": "millpond.recurring",
+    "fresh": "millpond.recurring",
+    "not_running": "millpond.recurring",
+    "same_tick": "millpond.recurring",
+    "success_since": "millpond.recurring",
     "Call": "millpond.task",
     "Task": "millpond.task",
 }

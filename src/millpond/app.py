@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
 
 from msgspec.structs import replace
@@ -18,7 +19,7 @@ from millpond.config import load
 from millpond.errors import OptionError, OutcomeUnknown, UnknownTask
 from millpond.handle import JobHandle
 from millpond.job import Enqueued, NewJob
-from millpond.options import TaskKeywords, check_id, check_text, nearest
+from millpond.options import TaskKeywords, check_id, check_text, check_tokens, nearest
 from millpond.pool_settings import PoolKeywords, PoolSettings, pool_settings
 from millpond.store.opening import open_store
 from millpond.store.protocol import Store
@@ -26,6 +27,8 @@ from millpond.task import AsyncTask, Task
 from millpond.units import shown
 
 if TYPE_CHECKING:
+    from millpond.orchestrator.orchestrator import Orchestrator
+    from millpond.recurring import RecurringDecorator, RecurringKeywords
     from millpond.testing import Testing
 
 DEFAULT_STORE = "sqlite:///millpond.db"
@@ -37,9 +40,12 @@ class App:
     """The tasks of a program, and the store their jobs live in.
 
     Without one it is the `store` of the settings (a file, or MILLPOND_STORE), else sqlite:///millpond.db.
+    `tokens` are what all nodes share: `tokens={"ffmpeg": 2}` lets two jobs run at once that need one.
     """
 
-    def __init__(self, store: str | Store | None = None, *, name: str = "app") -> None:
+    def __init__(
+        self, store: str | Store | None = None, *, name: str = "app", tokens: Mapping[str, int] | None = None
+    ) -> None:
         self.name = check_text(name, "name", 200)
         if store is None:
             store = str(load()["store"] or DEFAULT_STORE)
@@ -48,6 +54,7 @@ class App:
         self.store: Store = open_store(store) if isinstance(store, str) else store
         self.tasks: dict[str, Task[Any, Any]] = {}
         self.pools: dict[str, PoolSettings] = {}
+        self.tokens: Mapping[str, int] = check_tokens(tokens or {})
         self._address = store if isinstance(store, str) else None
 
     # --- tasks ---------------------------------------------------------------------------------------
@@ -61,6 +68,19 @@ class App:
         """Register a function: `@app.task` or `@app.task(queue="mail", timeout=30)`."""
         decorator = TaskDecorator(self, options)  # type: ignore[arg-type]
         return decorator if function is None else decorator(function)
+
+    def recurring(self, /, **options: Unpack[RecurringKeywords]) -> RecurringDecorator:
+        """Register a function that runs again and again: `@app.recurring(every="60s")`."""
+        from millpond.recurring import RecurringDecorator
+
+        return RecurringDecorator(self, options)
+
+    @cached_property
+    def orchestrator(self) -> Orchestrator:
+        """The recurring tasks: how they stand, and what can be done with them."""
+        from millpond.orchestrator.orchestrator import Orchestrator
+
+        return Orchestrator(self)
 
     def register(self, task: Task[Any, Any]) -> None:
         """Add a task. A name belongs to one function; the same one, defined anew, takes its own place."""

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from millpond.errors import OptionError
-from millpond.options import check_queue, duration
-from millpond.units import shown
+from millpond.options import check_queue, check_whole, duration
+from millpond.pool_settings import MOST_WORKERS
+from millpond.units import shown, size_in_bytes
 
 PREFIX = "MILLPOND_"
 FILES = ("millpond.toml", "pyproject.toml")  # the first one found in a folder counts
@@ -27,7 +28,12 @@ _OTHERS = ("MILLPOND_POOL_", "MILLPOND_TEST_")  # read elsewhere
 _KUBERNETES = re.compile(r"MILLPOND_(\w+_)?(SERVICE_(HOST|PORT\w*)|PORT(_[0-9]+_\w+)?)", re.ASCII)
 _APP = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+):(?P<port>[0-9]{1,5})", re.ASCII)
-FLAGS = {"queues": "--queue"}  # flags that are not called like their keys
+_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+FLAGS = {
+    "queues": "--queue",
+    "dashboard": "--listen",
+    "dashboard_hosts": "--host-name",
+}  # flags that are not called like their keys
 LEVELS = ("debug", "info", "warning", "error")
 OFF = "off"
 SHORTEST_LEASE, LONGEST_LEASE = 1.0, 3600.0
@@ -110,6 +116,11 @@ def _queues(value: Any, where: str) -> tuple[str, ...]:
         raise OptionError(f"{where}: {error}") from None
 
 
+def _workers(value: Any, where: str) -> int:
+    number = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
+    return check_whole(number, where, 1, MOST_WORKERS)
+
+
 def _health(value: Any, where: str) -> str | None:
     if isinstance(value, str) and value.lower() == OFF:
         return None
@@ -119,6 +130,29 @@ def _health(value: Any, where: str) -> str | None:
             f"{where} must be HOST:PORT, such as '127.0.0.1:8080', or 'off', not {shown(value)}"
         )
     return str(value)
+
+
+def _listen(value: Any, where: str) -> str:
+    found = _health(value, where)
+    if found is None:
+        raise OptionError(f"{where} must be HOST:PORT, such as '127.0.0.1:8640', not {shown(value)}")
+    return found
+
+
+def _names(value: Any, where: str) -> tuple[str, ...]:
+    """Names of hosts; in a variable, with commas between them."""
+    names = value.split(",") if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise OptionError(
+            f"{where} must be a list of names, such as ['jobs.example.com'], not {shown(value)}"
+        )
+    found = tuple(dict.fromkeys(name.strip().lower() for name in names if name.strip()))
+    for name in found:
+        if not _NAME.fullmatch(name):
+            raise OptionError(
+                f"{where} must name hosts without port, such as 'jobs.example.com', not {shown(name)}"
+            )
+    return found
 
 
 def _webhook(value: Any, where: str) -> Secret:
@@ -142,6 +176,23 @@ def _yes_or_no(value: Any, where: str) -> bool:
     return value.lower() in _YES
 
 
+def _memory(value: Any, where: str) -> int:
+    size = size_in_bytes(value, name=where)
+    if size < 1:
+        raise OptionError(f"{where} must be a size above zero, such as '8GB', not {shown(value)}")
+    return size
+
+
+def _cores(value: Any, where: str) -> float:
+    try:
+        cores = float(value)
+    except (TypeError, ValueError, OverflowError):
+        cores = 0.0
+    if isinstance(value, bool) or not 0.1 <= cores <= 100_000:
+        raise OptionError(f"{where} must be a number of cores, such as 4 or 0.5, not {shown(value)}")
+    return cores
+
+
 def _one_of(*choices: str) -> Callable[[Any, str], str]:
     def read(value: Any, where: str) -> str:
         if not isinstance(value, str) or value.lower() not in choices:
@@ -157,10 +208,19 @@ KEYS: Mapping[str, Key] = {
     "queues": Key(_queues, (), "the queues a node serves; none named: every queue of the app"),
     "grace": Key(_duration, 25.0, "how long running jobs may finish when a node is told to stop"),
     "lease": Key(_lease, 15.0, "how long a silent node keeps its jobs before others take them"),
-    "health": Key(_health, None, "where a node answers /livez, /readyz and /metrics: HOST:PORT, or off"),
-    "health_token": Key(_token, None, "what a reader of /metrics must show"),
+    "memory": Key(_memory, None, "what the jobs of a node may use together; without it: all"),
+    "cpus": Key(_cores, None, "cores that its jobs may declare together; without it: all"),
+    "health": Key(_health, None, "where a node answers probes, /metrics and /scale: HOST:PORT, or off"),
+    "health_token": Key(_token, None, "what a reader of /metrics and /scale must show"),
+    "health_hosts": Key(_names, (), "names by which the health port may be asked, beside addresses"),
+    "max_workers": Key(_workers, None, "the most workers of all pools of a node together"),
     "alert_webhook": Key(_webhook, None, "the URL that alerts are posted to"),
-    "open_metrics": Key(_yes_or_no, False, "whether /metrics is shown without a token"),
+    "open_metrics": Key(_yes_or_no, False, "whether /metrics and /scale are shown without a token"),
+    "dashboard": Key(_listen, "127.0.0.1:8640", "where the dashboard and the HTTP API are: HOST:PORT"),
+    "dashboard_token": Key(_token, None, "the admin token of the dashboard; none: a generated one"),
+    "dashboard_read_token": Key(_token, None, "a token that may look at everything and change nothing"),
+    "dashboard_hosts": Key(_names, (), "names by which the dashboard may be asked, beside localhost"),
+    "behind_tls": Key(_yes_or_no, False, "whether something before the dashboard speaks TLS"),
     "log_format": Key(_one_of("text", "json"), "text", "what a node's log lines look like"),
     "log_level": Key(_one_of(*LEVELS), "info", "the least important log lines that are written"),
     "retention_completed": Key(_duration, 7 * 86_400.0, "how long completed jobs are kept"),

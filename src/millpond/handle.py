@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
+
+import msgspec
 
 from millpond.codec import convert, decode
 from millpond.errors import JobCancelled, JobFailed, ResultTimeout, UnknownJob
@@ -81,7 +84,8 @@ class JobHandle(Generic[R]):
         parents = [parent for parent in self._store.get(job.depends_on) if parent is not None]
         clock = getattr(self._store, "clock", None)
         now = time.time_ns() // 1000 if clock is None else clock.now()
-        return why(job, parents, self._store.counts(), now)
+        counts = self._store.counts()
+        return why(job, parents, counts, now, shortages(node.info for node in counts.nodes))
 
     def __eq__(self, other: object) -> bool:
         return self.id == other.id if isinstance(other, JobHandle) else NotImplemented
@@ -91,6 +95,23 @@ class JobHandle(Generic[R]):
 
     def __repr__(self) -> str:
         return f"<JobHandle {self.id}>"
+
+
+class _Info(msgspec.Struct):
+    """What a node tells about itself, as far as it matters here."""
+
+    short: dict[str, str] = {}
+
+
+def shortages(infos: Iterable[bytes]) -> dict[str, str]:
+    """What jobs of which task wait for, by the word of the nodes that keep them."""
+    found: dict[str, str] = {}
+    for info in infos:
+        try:
+            found.update(msgspec.json.decode(info, type=_Info).short)
+        except msgspec.DecodeError:  # another version's, or damaged: then we know nothing
+            continue
+    return found
 
 
 class _Patience:

@@ -97,7 +97,7 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
 
     number: int
     node: str
-    ended: str  # returned, raised, timed out, crashed, lost, snoozed, cancelled
+    ended: str  # returned, raised, timed out, crashed, out of memory, lost, snoozed, cancelled
     ended_at: Instant
     started_at: Instant | None = None
     worker: int | None = None
@@ -177,6 +177,21 @@ class Crashed(msgspec.Struct, frozen=True, tag=True):
     suspects: int = 1
 
 
+class OutOfMemory(msgspec.Struct, frozen=True, tag=True):
+    """It was killed by the kernel for want of memory, or stopped by its node before that (`preempted`).
+    `final`: it had all the memory there is."""
+
+    failure: Failure
+    preempted: bool = False
+    final: bool = False
+
+
+class Unsatisfiable(msgspec.Struct, frozen=True, tag=True):
+    """It never began: it needs more than any node that runs could ever give it."""
+
+    failure: Failure
+
+
 class Lost(msgspec.Struct, frozen=True, tag=True):
     """Its node died; `started` if it is known to have begun."""
 
@@ -199,7 +214,18 @@ class Released(msgspec.Struct, frozen=True, tag=True):
     """It was claimed and given back without having begun."""
 
 
-Outcome = Returned | Raised | TimedOut | Crashed | Lost | Snoozed | Cancelled | Released
+Outcome = (
+    Returned
+    | Raised
+    | TimedOut
+    | Crashed
+    | OutOfMemory
+    | Unsatisfiable
+    | Lost
+    | Snoozed
+    | Cancelled
+    | Released
+)
 
 
 class Transition(msgspec.Struct, frozen=True, kw_only=True):

@@ -149,6 +149,20 @@ def check_whole(value: Any, name: str, least: int, most: int) -> int:
     return value
 
 
+def check_tokens(tokens: Any) -> dict[str, int]:
+    """What all nodes share, by name, or OptionError."""
+    if not isinstance(tokens, Mapping):
+        raise OptionError(f"tokens must map names to numbers, such as {{'ffmpeg': 2}}, not {shown(tokens)}")
+    for name in tokens:
+        check_text(name, "the name of a token", 100)
+        if name in ("cpu", "memory"):
+            raise OptionError(f"{name!r} cannot be a token: each node has its own; see Node(budget=...)")
+    return {
+        str.__str__(name): check_whole(number, f"tokens[{name!r}]", 1, 1_000_000)
+        for name, number in tokens.items()
+    }
+
+
 def check_number(value: Any, name: str, least: float) -> float:
     """A finite number from `least` on, or OptionError."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < math.inf:

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Literal, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from millpond.errors import OptionError
 from millpond.options import check_queue, check_whole, limit, nearest
 from millpond.units import size_in_bytes
+
+if TYPE_CHECKING:
+    from millpond.rules.observation import Policy
 
 Kind = Literal["process", "thread", "async"]
 Duration = float | timedelta | str
 MOST_WORKERS = 1024
 MOST_CONCURRENCY = 1024
 CONCURRENCY = {"process": 1, "thread": 8, "async": 100}
-IDLE = 60.0
+HEAVIEST = 1e6
 
 
 class PoolKeywords(TypedDict, total=False):
@@ -29,7 +32,11 @@ class PoolKeywords(TypedDict, total=False):
     concurrency: int
     max_wait: Duration | None
     queues: Sequence[str]
-    idle_timeout: Duration
+    policy: Policy | None
+    warm: int
+    weight: float
+    shadow: bool
+    idle_timeout: Duration | None
     max_memory: int | str | None
     max_tasks_per_child: int | None
     max_age: Duration | None
@@ -45,10 +52,14 @@ class PoolSettings(NamedTuple):
     kind: Kind = "process"
     concurrency: int = 1  # jobs at once in one worker
     max_wait: float | None = None  # the wait that people accept
-    idle_timeout: float = IDLE
+    idle_timeout: float | None = None  # None: as long as starting another one is worth
     max_memory: int | None = None
     max_tasks_per_child: int | None = None
     max_age: float | None = None
+    policy: Policy | None = None  # how many workers; None: for `max_wait`
+    warm: int = 0  # idle workers to have beside the busy ones
+    weight: float = 1.0  # its part where pools share what is scarce
+    shadow: bool = False  # the policy only recommends, and the pool grows while work waits
 
 
 def pool_settings(name: str, options: Mapping[str, Any]) -> PoolSettings:
@@ -61,6 +72,7 @@ def pool_settings(name: str, options: Mapping[str, Any]) -> PoolSettings:
     if kind not in CONCURRENCY:
         raise OptionError(f"kind must be 'process', 'thread' or 'async', not {kind!r:.80}")
     least, most = _workers(options.get("workers"), kind)
+    policy = _policy(options.get("policy"), options.get("max_wait"))
     memory = options.get("max_memory")
     budget = options.get("max_tasks_per_child")
     return PoolSettings(
@@ -70,11 +82,15 @@ def pool_settings(name: str, options: Mapping[str, Any]) -> PoolSettings:
         most=most,
         kind=kind,
         concurrency=_concurrency(options.get("concurrency"), kind),
-        max_wait=limit(options.get("max_wait"), "max_wait"),
-        idle_timeout=limit(options.get("idle_timeout", IDLE), "idle_timeout") or 0.0,
+        max_wait=limit(options.get("max_wait"), "max_wait") or getattr(policy, "max_wait", None),
+        idle_timeout=limit(options.get("idle_timeout"), "idle_timeout"),
         max_memory=None if memory is None else size_in_bytes(memory, name="max_memory"),
         max_tasks_per_child=None if budget is None else check_whole(budget, "max_tasks_per_child", 1, 2**53),
         max_age=limit(options.get("max_age"), "max_age"),
+        policy=policy,
+        warm=check_whole(options.get("warm", 0), "warm", 0, most),
+        weight=_weight(options.get("weight", 1.0)),
+        shadow=_yes_or_no(options.get("shadow", False), "shadow"),
     )
 
 
@@ -96,6 +112,33 @@ def _workers(value: Any, kind: str) -> tuple[int, int]:
     if least > most:
         raise OptionError(f"workers=({least}, {most}): the minimum is above the maximum")
     return least, most
+
+
+def _policy(value: Any, max_wait: Any) -> Policy | None:
+    if value is None:
+        return None
+    if isinstance(value, type) or not callable(getattr(value, "decide", None)):
+        raise OptionError(
+            f"policy must be such as ScaleForWait(10), ScaleByDepth(up=20) or Fixed(4), not {value!r:.80}"
+        )
+    if max_wait is not None and hasattr(value, "max_wait"):
+        raise OptionError(f"max_wait is given twice: to the pool and in {value!r:.80}. Keep one of them")
+    if hasattr(value, "max_wait") and hasattr(value, "_replace"):
+        value = value._replace(max_wait=limit(value.max_wait, "max_wait"))  # "10s" is welcome there, too
+    policy: Policy = value
+    return policy
+
+
+def _weight(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= HEAVIEST:
+        raise OptionError(f"weight must be a number above 0, not {value!r:.80}")
+    return float(value)
+
+
+def _yes_or_no(value: Any, name: str) -> bool:
+    if not isinstance(value, bool):
+        raise OptionError(f"{name} must be True or False, not {value!r:.80}")
+    return value
 
 
 def _concurrency(value: Any, kind: str) -> int:

@@ -167,7 +167,8 @@ class Task(Enqueuer[P, R]):
         self.returns = returns if can_convert(returns) else Any
         self._slots = SlotRule(self.name, self.signature, options.get("key"), options.get("limit"))
         self._job_options = job_options(self.timeout, self.retry, self.resources)
-        self._is_plain = self.expires is None and not self._slots.is_given
+        self._named = [name for name in self.resources.needs if name not in ("cpu", "memory")]
+        self._is_plain = self.expires is None and not self._slots.is_given and not self._named
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function here and now."""
@@ -225,11 +226,22 @@ class Task(Enqueuer[P, R]):
             expires=expires,
             unique=options.get("unique"),
             unique_for=options.get("unique_for", "done"),
-            slots=self._slots.of(arguments),
+            slots=(*self._slots.of(arguments), *self._tokens()),
             depends_on=options.get("depends_on", ()),
             options=kept,
             fresh="id" not in options,
         )
+
+    def _tokens(self) -> tuple[Slot, ...]:
+        """The slots of what it needs and the whole fleet shares; other tokens are a node's own."""
+        shared = self.app.tokens
+        for name in self._named:
+            if name in shared and self.resources.needs[name] != 1:
+                raise OptionError(
+                    f"{self.name} needs {self.resources.needs[name]:g} of the token {name!r}: a job can hold "
+                    "one of a token that the fleet shares; count in larger units, or give it to nodes"
+                )
+        return tuple(Slot(fleet_token(name), shared[name]) for name in self._named if name in shared)
 
 
 class AsyncTask(Task[P, R]):
@@ -283,6 +295,11 @@ class SlotRule:
             return str(self._key.format(**self._signature.bind(args, kwargs)))
         except (LookupError, AttributeError, ValueError, TypeError) as error:
             raise OptionError(f"key={self._key!r} of {self._task} cannot be filled: {error}") from None
+
+
+def fleet_token(name: str) -> str:
+    """The slot in the store that stands for a token which the whole fleet shares."""
+    return f"token:{name}"
 
 
 def check_function(function: Any) -> None:

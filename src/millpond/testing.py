@@ -41,6 +41,7 @@ class Testing:
         self._before: Any = None
         self._store: Any = _NotInUse()
         self._sequence = 0
+        self._planner: Any = None  # of recurring tasks, if there are any
         self._queues: set[str] = set()  # where jobs may be: to count them all after every job would be slow
 
     def __enter__(self) -> Self:
@@ -50,6 +51,7 @@ class Testing:
         self._store.clock.freeze()
         self._store.enqueue = self._noting(self._store.enqueue)
         self._before, self._app.store = self._app.store, self._store
+        self._planner = self._make_planner()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -105,7 +107,7 @@ class Testing:
     def run_due(self) -> int:
         """Run every job that is due, and those they enqueue that are due as well; returns how many ran."""
         ran = 0
-        while (job := self._claim()) is not None:
+        while (job := self._planned_or_claimed()) is not None:
             self._run(job)
             ran += 1
             if job.token >= MOST_TURNS:
@@ -123,6 +125,24 @@ class Testing:
             if ran >= MOST:
                 raise RuntimeError(f"{MOST:,} jobs ran and more will be due: does one never end?")
         return ran
+
+    def _make_planner(self) -> Any:
+        if not any(hasattr(task, "cadence") for task in self._app.tasks.values()):
+            return None
+        from millpond.orchestrator.planner import Planner
+
+        orchestrator = self._app.orchestrator
+        orchestrator.check()
+        planner = Planner(self._store, self._app.name, dict(orchestrator.tasks), orchestrator.exclusions)
+        planner.begin(0)
+        return planner
+
+    def _planned_or_claimed(self) -> Job | None:
+        """The next job that is due, once the ticks of recurring tasks that are due are there too."""
+        if self._planner is not None:
+            self._planner.hurry()
+            self._planner.round(self._store.clock.now())
+        return self._claim()
 
     def _claim(self) -> Job | None:
         from millpond.store.protocol import Claim

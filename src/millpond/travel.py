@@ -56,7 +56,7 @@ def app_by_value(app: App) -> tuple[Any, ...]:
         return _found_app, place
     key = vars(app).setdefault("_key", uuid.uuid4().hex)
     _rebuilt[key] = app  # here it stays itself
-    return _same_app, (key, app._address, app.name)
+    return _same_app, (key, app._address, app.name, dict(app.tokens))
 
 
 def _found_app(module: str, attribute: str) -> App:
@@ -66,14 +66,14 @@ def _found_app(module: str, attribute: str) -> App:
     return app
 
 
-def _same_app(key: str, address: str | None, name: str) -> App:
+def _same_app(key: str, address: str | None, name: str, tokens: dict[str, int]) -> App:
     from millpond.app import App
 
     app = _rebuilt.get(key)
     if app is None:
         if address is None:
             raise StoreRefused(f"app {name!r} was given a store object, which cannot follow: give it a URL")
-        app = _rebuilt[key] = App(address, name=name)
+        app = _rebuilt[key] = App(address, name=name, tokens=tokens)
     return app
 
 

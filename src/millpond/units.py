@@ -45,6 +45,14 @@ def shown(value: object, most: int = 80) -> str:
         return f"a value of type {type(value).__name__}"
 
 
+def shown_size(size: int) -> str:
+    """A size for people, in the units that sizes are given in: 1.5 GB, 200 MB."""
+    for factor, unit in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if abs(size) >= factor:
+            return f"{size / factor:.3g} {unit}"
+    return f"{size} B"
+
+
 def seconds(value: float | timedelta | str, *, name: str) -> float:
     """Return a duration in seconds; `name` is the option it was given for, used in the error.
 

@@ -18,6 +18,7 @@ from millpond.job import (
     JobState,
     Lost,
     Outcome,
+    OutOfMemory,
     Raised,
     Released,
     Returned,
@@ -25,6 +26,7 @@ from millpond.job import (
     Snoozed,
     TimedOut,
     Transition,
+    Unsatisfiable,
 )
 from millpond.rules.lifecycle import settle
 
@@ -35,6 +37,8 @@ _ENDED = {
     Raised: "raised",
     TimedOut: "timed out",
     Crashed: "crashed",
+    OutOfMemory: "out of memory",
+    Unsatisfiable: "unsatisfiable",
     Lost: "lost",
     Snoozed: "snoozed",
     Cancelled: "cancelled",
@@ -106,7 +110,7 @@ def attempt(
 
 
 def _failure(outcome: Outcome) -> Failure | None:
-    if isinstance(outcome, Raised | TimedOut | Crashed):
+    if isinstance(outcome, Raised | TimedOut | Crashed | OutOfMemory | Unsatisfiable):
         return outcome.failure
     if isinstance(outcome, Returned) and outcome.refused is not None:
         return Failure("PayloadRefused", outcome.refused)

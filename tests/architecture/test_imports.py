@@ -23,7 +23,7 @@ ROWS = (
     {"orchestrator"},
     {"node"},
     {"testing", "api", "simulate"},
-    {"web", "cli", "__main__"},
+    {"web", "cli", "top", "__main__"},
 )
 ROW_OF = {name: row for row, names in enumerate(ROWS) for name in names}
 STRANGERS = {("pool", "store"), ("store", "pool")}
@@ -31,8 +31,8 @@ STRANGERS = {("pool", "store"), ("store", "pool")}
 # What a decision may be made of: nothing that reads a clock, the machine, or chance.
 PURE = {
     "__future__", "abc", "bisect", "collections", "cronsim", "dataclasses", "datetime", "enum", "fractions",
-    "functools", "graphlib", "hashlib", "heapq", "itertools", "math", "millpond", "numbers", "operator", "re",
-    "statistics", "string", "types", "typing", "zoneinfo",
+    "functools", "graphlib", "hashlib", "heapq", "ipaddress", "itertools", "math", "millpond", "msgspec",
+    "numbers", "operator", "re", "statistics", "string", "types", "typing", "zoneinfo",
 }  # fmt: skip
 CLOCKS = {"now", "utcnow", "today"}
 

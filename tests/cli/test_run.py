@@ -51,8 +51,9 @@ def test_two_apps_are_one_too_many(run, app_name):
     assert "contradict" in run("run", app_name, "--health", "h:1", "--no-health", code=2).stderr
 
 
-def test_the_dashboard_is_refused_clearly(run, app_name):
-    assert "there is no dashboard yet" in run("run", app_name, "--dashboard", code=2).stderr
+def test_a_dashboard_that_strangers_could_reach_is_refused_before_the_node_starts(run, app_name):
+    said = run("run", app_name, "--dashboard", "--listen", "0.0.0.0:0", code=2).stderr
+    assert "MILLPOND_DASHBOARD_TOKEN" in said
 
 
 def test_another_store_than_the_apps(run, app_name):

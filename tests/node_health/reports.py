@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from millpond.node.report import NodeReport, PoolReport, WorkerReport
+import msgspec
+
+from millpond.node.fleet import PoolShare
+from millpond.node.report import (
+    NodeReport,
+    PoolReport,
+    RecurringReport,
+    ResourceReport,
+    TickingReport,
+    WorkerReport,
+)
 
 
 def worker(**changes: Any) -> WorkerReport:
@@ -47,9 +57,18 @@ def pool(**changes: Any) -> PoolReport:
         waiting=0,
         status="ok",
         reasons=(),
+        wanted=2,
         workers=(worker(), worker(pid=4712, state="busy", job="a", task="jobs.send", running_for=0.5)),
     )
     return healthy._replace(**changes)
+
+
+def share(**changes: Any) -> PoolShare:
+    """The same pool, as its node tells others."""
+    usual = PoolShare(
+        name="mail", queues=("mail",), workers=2, least=1, most=2, concurrency=1, wanted=2, desired=1
+    )
+    return msgspec.structs.replace(usual, **changes)
 
 
 def node(*pools: PoolReport, **changes: Any) -> NodeReport:
@@ -72,5 +91,9 @@ def node(*pools: PoolReport, **changes: Any) -> NodeReport:
         rescued=4,
         exchanges=70,
         pools=pools or (pool(),),
+        fleet=(share(),),
+        store_errors={"StoreBusy": 2},
+        resources=ResourceReport(8_000_000_000, 1_000_000, 0, 0, "admit", {"gpu": 2.0}, {"gpu": 1.0}),
+        recurring=RecurringReport(True, (TickingReport("jobs.tick", False, 0, 1, 0.1, 1_700_000_000.0),)),
     )
     return healthy._replace(**changes)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from millpond.node.metrics import NODE, POOL, render
-from millpond.node.report import NodeReport
-from tests.docs.pages import ROOT, code, rows
+from millpond.node.figures import NODE, NODE_CURVES, POOL, RECURRING, RESOURCES
+from millpond.node.metrics import MOST_TASKS, render
+from millpond.node.report import NodeReport, RecurringReport, TickingReport
+from millpond.node.tally import Durations, Tally
+from tests.docs.pages import ROOT, code, rows, section
 from tests.node_health.reports import node, pool
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -28,7 +30,9 @@ def of_pool(name: str, found: Samples, metric: str, **labels: str) -> float:
 
 def test_every_number_of_a_node_is_there_once():
     found = samples(node())
-    assert {name for name, labels in found if not labels} == {figure.name for figure in NODE}
+    alone = {figure.name for table in (NODE, RESOURCES, RECURRING) for figure in table}
+    sums = {f"{curve.name}_{part}" for curve in NODE_CURVES for part in ("sum", "count")}
+    assert {name for name, labels in found if not labels} == alone | sums
     assert found["millpond_node_settled_total", ()] == 50
     assert found["millpond_node_round_age_seconds", ()] == 0.2
     assert found["millpond_node_store_reachable", ()] == 1
@@ -102,11 +106,72 @@ def test_the_number_of_lines_does_not_grow_with_jobs_and_workers():
     assert few.count(b"\n") == many.count(b"\n")
 
 
-def test_the_guide_lists_every_metric_and_no_other():
-    guide = ROOT / "docs" / "howto" / "monitoring.md"
-    listed = {
-        code(row[0])[0].partition("{")[0]
-        for row in rows(guide.read_text(encoding="utf-8"))
-        if "millpond_" in row[0]
+def test_durations_are_histograms_whose_buckets_add_up():
+    times = Durations()
+    for microseconds in (-5, 0, 900, 1_000, 1_100, 1_000_000, 2**40):
+        times.add(microseconds)
+    found = samples(node(pool(wait=times.timing())))
+    buckets = {
+        float(dict(labels)["le"]): value
+        for (name, labels), value in found.items()
+        if name == "millpond_pool_wait_seconds_bucket"
     }
-    assert listed == {name for name, _ in samples(node())}
+    assert buckets[0.001024] == 4
+    assert buckets[0.002048] == 5
+    assert buckets[1.04858] == 6
+    assert buckets[float("inf")] == of_pool("mail", found, "millpond_pool_wait_seconds_count") == 7
+    assert sorted(buckets.values()) == [value for _, value in sorted(buckets.items())]
+    assert of_pool("mail", found, "millpond_pool_wait_seconds_sum") == pytest.approx(1_099_512.63)
+
+
+def test_attempts_are_told_by_how_they_ended_also_those_that_never_did():
+    tally = Tally()
+    tally.returned(wait=1_000, run=-3)
+    found = samples(node(pool(ends=tally.told(), run=tally.runs.timing())))
+    assert of_pool("mail", found, "millpond_pool_attempts_total", outcome="completed") == 1
+    assert of_pool("mail", found, "millpond_pool_attempts_total", outcome="dead") == 0
+    assert of_pool("mail", found, "millpond_pool_run_seconds_sum") == 0
+
+
+def test_words_that_are_not_known_are_counted_as_others():
+    found = samples(
+        node(pool(workers_ended={"died": 2, "bored": 1}), store_errors={"Odd": 3, "StoreBusy": 1})
+    )
+    assert of_pool("mail", found, "millpond_pool_workers_ended_total", reason="died") == 2
+    assert of_pool("mail", found, "millpond_pool_workers_ended_total", reason="other") == 1
+    assert found["millpond_node_store_errors_total", (("kind", "other"),)] == 3
+    assert found["millpond_node_store_errors_total", (("kind", "busy"),)] == 1
+
+
+def test_of_very_many_recurring_tasks_those_in_trouble_are_told():
+    tasks = tuple(TickingReport(f"t{n}", n == 4_999, 0, 0, 0.0, None) for n in range(5_000))
+    found = samples(node(recurring=RecurringReport(True, tasks)))
+    told = {labels for name, labels in found if name == "millpond_recurring_breaker_open"}
+    assert len(told) == MOST_TASKS
+    assert (("task", "t4999"),) in told
+
+
+def test_a_node_that_does_not_plan_tells_nothing_of_the_tasks():
+    found = samples(node(recurring=RecurringReport(is_leader=False)))
+    assert found["millpond_recurring_leader", ()] == 0
+    assert not [name for name, _ in found if name == "millpond_recurring_failures"]
+    assert not [name for name, _ in samples(node(recurring=None)) if "recurring" in name]
+
+
+def test_the_reference_lists_every_metric_and_no_other():
+    reference = ROOT / "docs" / "reference" / "metrics.md"
+    listed = {
+        code(row[0])[0] for row in rows(section(reference, "## Metrics of a node")) if "millpond_" in row[0]
+    }
+    families = list(text_string_to_metric_families(render(node()).decode()))
+    told = set()
+    for family in families:
+        labels = sorted({label for sample in family.samples for label in sample.labels} - {"le"})
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        told.add(f"{name}{{{', '.join(labels)}}}" if labels else name)
+    assert {_with_sorted_labels(name) for name in listed} == told
+
+
+def _with_sorted_labels(name: str) -> str:
+    base, _, labels = name.partition("{")
+    return f"{base}{{{', '.join(sorted(labels.strip('}').split(', ')))}}}" if labels else base

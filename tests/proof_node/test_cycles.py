@@ -11,11 +11,11 @@ from millpond.job import Job, JobState
 from tests.history import Kind, read
 from tests.history.entries import Began
 from tests.proof_node import jobs
-from tests.proof_node.fleet import ONE_AT_FIRST, STORES, fleet_on
+from tests.proof_node.fleet import ONE_AT_FIRST, fleet_on
 
 
 @pytest.mark.parametrize(("number", "cycles"), [(200, 3), pytest.param(10_000, 200, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", STORES)
+@pytest.mark.parametrize("name", ONE_AT_FIRST)
 def test_nodes_come_and_go_under_load(name: str, number: int, cycles: int, tmp_path: Path):
     """At any moment one node serves and another comes or goes; the jobs are due over the whole run."""
     with fleet_on(name, tmp_path, pools={"default": {"workers": [1, 3]}}) as fleet:

@@ -11,7 +11,7 @@ import pytest
 from millpond.job import JobState
 from tests.history import Rules
 from tests.proof_node import jobs
-from tests.proof_node.fleet import STORES, Fleet, fleet_on
+from tests.proof_node.fleet import ONE_AT_FIRST, STORES, Fleet, fleet_on
 
 LEASE = 1.5
 DEAD = "dead(crashed)"
@@ -34,7 +34,7 @@ def test_a_job_ten_times_longer_than_the_lease_that_lets_no_other_thread_run_run
 
 
 @pytest.mark.parametrize("number", [30, pytest.param(1000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", STORES)
+@pytest.mark.parametrize("name", ONE_AT_FIRST)
 def test_jobs_that_kill_their_worker_end_dead_after_exactly_so_many_times(
     name: str, number: int, tmp_path: Path
 ):
@@ -70,7 +70,7 @@ def test_the_neighbours_of_a_job_that_kills_its_worker_run_again_alone_and_pay_n
         fleet.judge(Rules(ends={killer.id: [DEAD]}))
 
 
-@pytest.mark.parametrize("name", STORES)
+@pytest.mark.parametrize("name", ONE_AT_FIRST)
 @pytest.mark.parametrize("number", [100, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_a_storm_in_one_pool_does_not_stop_another(name: str, number: int, tmp_path: Path):
     """The long form also says how fast the other pool was, beside a pool that runs healthy jobs."""

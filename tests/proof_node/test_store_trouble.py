@@ -149,7 +149,7 @@ def test_the_answer_to_what_the_store_has_done_does_not_come(name: str, times: i
 def swallowed(name: str):
     """What tells the request and the answer of an exchange that was done."""
     if name == "redis":
-        digest = script("exchange").digest.encode()
+        digest = script("exchange").digest[:16].encode()  # as a function or as a script
         return lambda asked: digest in asked, lambda _: True
     return lambda _: True, lambda answer: b"COMMIT\0" in answer
 

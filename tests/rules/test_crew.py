@@ -47,6 +47,24 @@ PLANS = {
         Bounds(0, 4, IDLE),
         Plan(0, (7,), 105.0),
     ),
+    "a size that was decided is had, whatever waits": (
+        Crew([], 1, 0, 99),
+        Bounds(1, 8, IDLE, 3),
+        Plan(2, (), None),
+    ),
+    "within the bounds": (Crew([], 1, 0, 99), Bounds(1, 8, IDLE, 30), Plan(7, (), None)),
+    "and not below the least": (Crew([], 0, 0, 0), Bounds(2, 8, IDLE, 0), Plan(2, (), None)),
+    "work is never left with nobody": (Crew([], 0, 0, 9), Bounds(0, 8, IDLE, 0), Plan(1, (), None)),
+    "also then the longest idle goes, down to the least": (
+        Crew([(7, 80.0), (3, 85.0)], 0, 0, 0),
+        Bounds(1, 4, IDLE, 1),
+        Plan(0, (7,), None),
+    ),
+    "and nobody sooner": (
+        Crew([(7, 95.0)], 1, 0, 0),
+        Bounds(0, 4, IDLE, 1),
+        Plan(0, (), 105.0),
+    ),
     "all idle too long go": (
         Crew([(7, 80.0), (3, 90.0)], 0, 0, 0),
         Bounds(0, 4, IDLE),

@@ -49,6 +49,13 @@ def test_the_same_queue_twice_in_one_call(store, node):
     assert [job.id for job in answer.claimed] == ids[:4]
 
 
+def test_the_same_queue_in_two_steps_the_second_without_some_tasks(store, node):
+    put(store, new_job("gpu"), new_job("gpu"), new_job("cpu"), new_job("gpu"), new_job("net"))
+    answer = node.exchange(claims=[Claim("default", 1), Claim("default", 5, ("gpu",))])
+    assert [job.task for job in answer.claimed] == ["gpu", "cpu", "net"]
+    assert [job.task for job in node.claim()] == ["gpu", "gpu"]
+
+
 def test_tasks_that_cannot_start_here_are_passed_over(store, node):
     put(store, new_job("gpu"), new_job("cpu"), new_job("gpu"), new_job("net"))
     assert [job.task for job in node.claim(without=("gpu", "disk"))] == ["cpu", "net"]

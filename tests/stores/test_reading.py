@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millpond.job import Failure, JobState, Raised, Released, Returned, Settlement
+from millpond.job import Failure, JobState, Raised, Released, Returned, Settlement, Slot
 from millpond.rules.histogram import bucket
 from millpond.rules.lifecycle import settle
 from millpond.store.protocol import Filter
@@ -121,6 +121,22 @@ def test_the_oldest_job_in_line(store, node):
     assert store.counts().queues[0].oldest == pytest.approx(5.0)
     node.claim_one()
     assert store.counts().queues[0].oldest is None
+
+
+def test_what_could_be_claimed_is_counted_without_the_rest(store, node):
+    once = (Slot("s", 1),)
+    put(store, new_job(slots=once))
+    put(store, new_job(slots=once))
+    put(store, new_job(delay=100.0))
+    node.claim_one()
+    assert node.claim() == []  # the second finds its slot full, and is parked
+    travel(store, 3)
+    put_many(store, 2)
+    travel(store, 2)
+    (ready,) = store.counts(ready_only=True).queues
+    assert (ready.states, ready.oldest) == ({JobState.QUEUED: 2}, pytest.approx(2.0))
+    assert tally(store, "default") == {"queued": 3, "scheduled": 1, "running": 1}
+    assert store.counts(ready_only=True).nodes == store.counts().nodes
 
 
 # --- statistics -------------------------------------------------------------------------------------

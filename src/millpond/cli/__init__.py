@@ -16,11 +16,16 @@ import click
 # name: what --help says. The command is `command` in the module of the same name.
 COMMANDS = {
     "run": "Run jobs: a node with a pool for every queue.",
+    "dashboard": "Serve the HTTP API and the dashboard.",
+    "top": "Watch the fleet in a terminal.",
     "enqueue": "Store a job.",
     "jobs": "List, show, explain and cancel jobs.",
     "queues": "List queues; pause, resume, limit them.",
     "dead": "List, replay and discard dead jobs.",
+    "recurring": "Look at recurring tasks; trigger, enable, disable them.",
+    "pools": "List the pools of all nodes; set other bounds.",
     "nodes": "List nodes with their leases.",
+    "simulate": "Replay a workload through a scaling policy.",
     "migrate": "Create or update the store's schema.",
     "check": "Check the app and its store.",
     "config": "Show every setting and where it came from.",

@@ -58,7 +58,19 @@ def _app(session: Session) -> tuple[App | None, list[Finding]]:
     found: list[Finding] = [("app", True, f"{session.config['app']} has {number_of(len(app.tasks), 'task')}")]
     if not app.tasks:
         found[0] = ("app", False, f"{session.config['app']} has no tasks: decorate a function with @app.task")
-    return app, [*found, *_pools(app)]
+    return app, [*found, *_pools(app), *_recurring(app)]
+
+
+def _recurring(app: App) -> Iterator[Finding]:
+    """Names that nobody has, circles: what only shows when every task is known."""
+    if not any(hasattr(task, "cadence") for task in app.tasks.values()):
+        return
+    try:
+        app.orchestrator.check()
+    except MillpondError as error:
+        yield "recurring", False, one_line(str(error))
+    else:
+        yield "recurring", True, number_of(len(app.orchestrator.tasks), "recurring task")
 
 
 def _pools(app: App) -> Iterator[Finding]:

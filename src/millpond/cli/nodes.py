@@ -14,7 +14,8 @@ from millpond.store.protocol import NodeRecord
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-MACHINE_ONLY = {"boot", "namespace", "begun"}  # by which nodes of one machine know each other
+# By which nodes of one machine know each other, and what `millpond pools` and the dashboard show
+MACHINE_ONLY = {"report", "pools", "boot", "namespace", "begun"}
 
 
 @click.command("nodes")

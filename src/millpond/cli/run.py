@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from millpond.node.node import Node
     from millpond.node.report import NodeReport, PoolReport
     from millpond.node.webhook import Webhook
+    from millpond.options import Resources
     from millpond.store.protocol import Retention
 
 RELOADED = ("grace", "log_level", "retention_completed", "retention_cancelled", "retention_dead")
@@ -42,17 +43,19 @@ LEAVING = 3.0  # seconds that the threads and exit functions of an app may take 
 @click.option("--queue", "queues", multiple=True, metavar="NAME", help="Serve only this queue; repeatable.")
 @click.option("--grace", metavar="DURATION", help="How long running jobs may finish at the end: 25s.")
 @click.option("--lease", metavar="DURATION", help="How long a silent node keeps its jobs: 15s.")
-@click.option("--health", metavar="HOST:PORT", help="Answer /livez, /readyz and /metrics there.")
+@click.option("--max-workers", type=int, metavar="N", help="The most workers of all pools together.")
+@click.option("--memory", metavar="SIZE", help="What jobs may use together: 8GB; else what there is.")
+@click.option("--cpus", metavar="N", help="Cores that jobs may declare together; else what there are.")
+@click.option("--health", metavar="HOST:PORT", help="Answer /livez, /readyz, /metrics and /scale there.")
 @click.option("--no-health", is_flag=True, help="Answer nowhere, whatever the settings say.")
-@click.option("--open-metrics", is_flag=True, default=None, help="Show /metrics without a token.")
+@click.option("--open-metrics", is_flag=True, default=None, help="Show /metrics and /scale without a token.")
 @click.option("--log-format", type=click.Choice(["text", "json"]), help="What log lines look like.")
 @click.option("--log-level", type=click.Choice(LEVELS), help="The least important lines to write: info.")
-@click.option("--dashboard", is_flag=True, help="Not there yet.")
+@click.option("--dashboard", "beside", is_flag=True, help="Serve the dashboard beside it.")
+@click.option("--listen", "dashboard", metavar="HOST:PORT", help="Where the dashboard is: 127.0.0.1:8640.")
 @shared
 @click.pass_obj
-def command(
-    session: Session, /, *, target: str | None, dashboard: bool, no_health: bool, **flags: Any
-) -> None:
+def command(session: Session, /, *, target: str | None, beside: bool, no_health: bool, **flags: Any) -> None:
     """Run jobs: a node with a pool for every queue, until a signal stops it.
 
     \b
@@ -68,14 +71,12 @@ def command(
     SIGUSR2          writes every thread's stack to stderr
     """  # noqa: D301 - click wants a bare backspace before lines it shall keep
     _be_mortal()
-    if dashboard:
-        raise click.UsageError("there is no dashboard yet: leave --dashboard out, and see `millpond queues`")
     _take(session, target, no_health=no_health, **flags)
     config, app = session.config, session.app
     sys.setswitchinterval(SWITCH)
     node = _node(session, config, app)
-    with _log(config):
-        code = _serve(session, config, node)
+    with _log(config), _dashboard(session, config, is_wanted=beside) as page:
+        code = _serve(session, config, node, page)
     _leave_within(LEAVING, code)
     raise click.exceptions.Exit(code)
 
@@ -114,6 +115,8 @@ def _node(session: Session, config: Config, app: App) -> Node:
             lease=config["lease"],
             retention=_retention(config),
             alerts=_alerts(config),
+            max_workers=config["max_workers"],
+            budget=_budget(config),
         )
     except OptionError as error:
         raise click.UsageError(f"{error} (queues come from {config.source('queues')})") from error
@@ -132,6 +135,15 @@ def _alerts(config: Config) -> list[Webhook]:
     return [Webhook(str.__str__(config["alert_webhook"]))]
 
 
+def _budget(config: Config) -> Resources | None:
+    """What the node was told to use; None: what the machine has."""
+    from millpond.options import Resources
+
+    if config["memory"] is None and config["cpus"] is None:
+        return None
+    return Resources(cpu=config["cpus"] or 0.0, memory=config["memory"] or 0)
+
+
 def _retention(config: Config) -> Retention:
     from millpond.store.protocol import Retention
 
@@ -139,7 +151,7 @@ def _retention(config: Config) -> Retention:
     return Retention(**kept)
 
 
-def _serve(session: Session, config: Config, node: Node) -> int:
+def _serve(session: Session, config: Config, node: Node, page: dict[str, str] | None) -> int:
     from millpond.node.serving import serve
 
     with _health(config, node) as address:
@@ -147,7 +159,7 @@ def _serve(session: Session, config: Config, node: Node) -> int:
             node,
             grace=config["grace"],
             reload=lambda: _reload(session, node),
-            ready=lambda: _tell(session, config, node, address),
+            ready=lambda: _tell(session, config, node, address, page),
         )
 
 
@@ -176,6 +188,30 @@ def _log(config: Config) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def _dashboard(session: Session, config: Config, *, is_wanted: bool) -> Iterator[dict[str, str] | None]:
+    """The dashboard, if it is wanted; its port is had before the node starts, or the node does not start."""
+    if not is_wanted:
+        yield None
+        return
+    from millpond.cli.dashboard import address_of, listening, token_file, where_the_token_is
+    from millpond.cli.sidecar import Sidecar
+
+    if session.app.store.url == "memory://":
+        raise Refusal("the store is memory://, which a dashboard cannot see: name a store that lasts")
+    listener = listening(config)
+    file = token_file(config)
+    flags = ["--open-metrics"] if session.flags.get("open_metrics") else []
+    said = [f"--log-format={config['log_format']}", f"--log-level={config['log_level']}"]
+    sidecar = Sidecar(listener, [config["app"], *flags, *said])
+    sidecar.start()
+    try:
+        where = where_the_token_is(config, None if file is None else file.path)
+        yield {"dashboard": address_of(listener), "token": where}
+    finally:
+        sidecar.stop()
+
+
+@contextlib.contextmanager
 def _health(config: Config, node: Node) -> Iterator[str | None]:
     """The health port; it is had before the node starts, or the node does not start."""
     if config["health"] is None:
@@ -185,7 +221,8 @@ def _health(config: Config, node: Node) -> Iterator[str | None]:
     from millpond.node.probes import HealthOptions, check_options
 
     host, port = health_address(config["health"])
-    options = HealthOptions(host, port, config["health_token"], bool(config["open_metrics"]))
+    is_open, names = bool(config["open_metrics"]), config["health_hosts"]
+    options = HealthOptions(host, port, config["health_token"], is_open, names)
     server = HealthServer(node.report, check_options(options))
     server.start()
     try:
@@ -203,7 +240,9 @@ def _leave_within(seconds: float, code: int) -> None:
 
 
 # --- what it serves --------------------------------------------------------------------------------------
-def _tell(session: Session, config: Config, node: Node, address: str | None) -> None:
+def _tell(
+    session: Session, config: Config, node: Node, address: str | None, page: dict[str, str] | None
+) -> None:
     """Say what runs. A reader who has left is no reason not to run it."""
     report, store = node.report(), session.app.store
     document = {
@@ -213,6 +252,8 @@ def _tell(session: Session, config: Config, node: Node, address: str | None) -> 
         "store": store.url,
         "durability": store.durability(),
         "health": address,
+        "dashboard": None if page is None else page["dashboard"],
+        "token": None if page is None else page["token"],
         "grace": config["grace"],
         "lease": config["lease"],
         "pools": [_pool_document(pool) for pool in report.pools],
@@ -236,7 +277,8 @@ def _pool_document(pool: PoolReport) -> dict[str, Any]:
 
 
 def _page(document: dict[str, Any], report: NodeReport) -> list[RenderableType]:
-    named = [(name, document[name] or OFF) for name in ("node", "app", "store", "durability", "health")]
+    told = ("node", "app", "store", "durability", "health", "dashboard", "token")
+    named = [(name, document[name] or OFF) for name in told if name != "token" or document[name]]
     rows = [
         (
             pool.name,

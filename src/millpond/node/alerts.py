@@ -14,6 +14,8 @@ from queue import Empty, Full, Queue
 from typing import Any, NamedTuple
 
 from millpond.node.events import (
+    BreakerClosed,
+    BreakerOpened,
     JobDied,
     NodeEvent,
     NodeEvents,
@@ -37,7 +39,7 @@ MOST = 100  # alerts that wait for one hook
 DEFAULT: frozenset[type] = frozenset(
     {
         JobDied, WorkerCrashed, NodeRescued, StoreLost, StoreBack, PoolUnhealthy, PoolHealthy,
-        QueueBackingUp, QueueCaughtUp, WaitTooLong, WaitInBounds,
+        QueueBackingUp, QueueCaughtUp, WaitTooLong, WaitInBounds, BreakerOpened, BreakerClosed,
     }
 )  # fmt: skip
 

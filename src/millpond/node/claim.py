@@ -11,13 +11,15 @@ import logging
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 from millpond.errors import NodeRefused, OutcomeUnknown, StoreError
-from millpond.job import MICROSECONDS, Job, Lost, Raised, Released, Settlement
+from millpond.job import MICROSECONDS, Job, Lost, Outcome, OutOfMemory, Raised, Released, Settlement
 from millpond.node.settle import End
+from millpond.node.tally import Durations
 from millpond.rules.backoff import pause
 from millpond.store.protocol import Claim, Exchanged, Progress, Started
 from millpond.verdict import settlement
@@ -62,6 +64,8 @@ class ClaimLoop:
         self.settled = self.stale = 0
         self.round_at = time.monotonic()  # the last completed one
         self.trouble: str | None = None
+        self.times = Durations()  # of exchanges that were answered
+        self.troubles: Counter[str] = Counter()  # those that were not, by the class of the error
         self._failures = 0
         self._sequence = 0
         self._full = True  # the last claim got all it asked for: there is more
@@ -139,8 +143,7 @@ class ClaimLoop:
 
     def _plenty(self) -> bool:
         return len(self.state.line.raw) < GATHER and any(
-            len(pool.held) > 2 * pool.settings.most * pool.settings.concurrency
-            for pool in self.state.pools.values()
+            len(pool.held) > 2 * pool.size() * pool.settings.concurrency for pool in self.state.pools.values()
         )
 
     def _sleep(self, seconds: float) -> None:
@@ -167,20 +170,32 @@ class ClaimLoop:
                 del pool.held[job.id]
             if error is None and type(value) is bytes and task.cancelling_at is None and not task.disowned:
                 pool.done += 1
-                pool.learn(line.put_returned(task, value, node, offset))
+                run = line.put_returned(task, value, node, offset, pool.tally)
+                pool.learn(job.task, run)
+                if task.need is not None:
+                    state.budget.ended(task, run)
                 continue
             try:
-                end = line.end(task, value, error, at)
+                end = self._weighed(line.end(task, value, error, at))
                 if not task.disowned:
-                    line.put(end, name, offset)
+                    line.put(end, name, offset, pool.tally)
             except Exception:  # a bug; the job must not stay claimed for ever
                 logger.exception("The end of job %s cannot be understood: it counts as lost", job.id)
                 end = End(task, Lost(started=True), None, time.time_ns() // 1000)
                 if not task.disowned:
-                    line.put(end, name, offset)
+                    line.put(end, name, offset, pool.tally)
             pool.count(end.outcome)
             if isinstance(end.outcome, Raised) and end.begun_at is not None:
-                pool.learn(max(0, end.ended_at - end.begun_at) / MICROSECONDS)
+                pool.learn(job.task, max(0, end.ended_at - end.begun_at) / MICROSECONDS)
+
+    def _weighed(self, end: End) -> End:
+        """The end of a job that did not just return: what it held is free, and memory may be why."""
+        task, budget = end.task, self.state.budget
+        if task.need is not None:
+            budget.ended(task)
+        if type(end.outcome) is OutOfMemory or (task.preempted and type(end.outcome) is Lost):
+            return budget.judged(end)
+        return end
 
     def _begun(self, now: float) -> tuple[list[Started], list[JobTask]]:
         """Jobs that have begun and of which the store does not know it."""
@@ -221,6 +236,8 @@ class ClaimLoop:
             self._look_at = now + POLL * random.uniform(0.9, 1.1)  # nodes must not march in step
         self.hinted = False
         claims = [claim for pool in state.pools.values() for claim in pool.claims(self.round_trip)]
+        if state.budget.active:
+            claims = state.budget.shape(claims)
         if not claims:
             self._full = False
         return claims
@@ -248,7 +265,9 @@ class ClaimLoop:
         except StoreError as error:
             self._in_trouble(error)
         else:
-            self.round_trip += (time.monotonic() - before - self.round_trip) * 0.2
+            took = time.monotonic() - before
+            self.times.add(round(took * MICROSECONDS))
+            self.round_trip += (took - self.round_trip) * 0.2
             self._fine()
             if not answer.replayed:
                 return answer
@@ -281,12 +300,30 @@ class ClaimLoop:
         self._tell(settlements, answer.stale)
         if claims:
             self._full = len(answer.claimed) >= sum(claim.limit for claim in claims)
-        if answer.claimed:
             self._claimed = answer.claimed
-            for job in answer.claimed:
-                state.by_queue[job.queue].promised += 1
+            self._note_claims(claims, Counter([job.queue for job in answer.claimed]))
         for job_id in answer.cancelling:
             state.cancel(job_id)
+
+    def _note_claims(self, claims: Sequence[Claim], got: Counter[str]) -> None:
+        """What is on its way to each pool; a queue that gave less than was asked for has nothing more."""
+        now, is_pressed = time.monotonic(), False
+        asked: Counter[str] = Counter()  # of a queue in which some jobs need something, in two steps
+        first: dict[str, int] = {}
+        for claim in claims:
+            first.setdefault(claim.queue, claim.limit)
+            asked[claim.queue] += claim.limit
+        for queue, limit in asked.items():
+            pool, number = self.state.by_queue[queue], got[queue]
+            pool.promised += number
+            if first[queue] <= number < limit:
+                self._full = True  # all that the first step asked for: there may be more of those
+            if number < limit:
+                pool.short_at[queue] = now
+            else:
+                is_pressed = True
+        if is_pressed:
+            self.state.pressed()
 
     def _tell(self, settlements: Sequence[Settlement], stale: Sequence[str] = ()) -> None:
         if self.state.has_news():
@@ -300,22 +337,47 @@ class ClaimLoop:
         for job in jobs:
             by_pool.setdefault(self.state.by_queue[job.queue], []).append(job)
         self._keep_promises()
+        budget = self.state.budget
         for pool, some in by_pool.items():
             if self.state.may_claim():
-                pool.take(some)
+                if budget.active or any(job.options.resources for job in some):
+                    self._sift(pool, some)
+                else:
+                    pool.take(some)
                 if self.state.phase == "draining":
                     pool.withdraw()  # it began to drain in this moment, and has withdrawn already
             else:
                 for job in some:
-                    self._release(job)
+                    self._give_up(job, Released())
+        if budget.waiting:
+            self._admit()
+
+    def _sift(self, pool: QueuePool, jobs: Sequence[Job]) -> None:
+        """The same when some job needs something: those wait for it, or cannot run here."""
+        straight, refused = self.state.budget.sift(pool, jobs)
+        if straight:
+            pool.take(straight)
+        for job, outcome in refused:
+            self._give_up(job, outcome)
+
+    def _admit(self) -> None:
+        """Let jobs that wait for memory, cores or tokens begin as far as there is room for them."""
+        budget = self.state.budget
+        if self.state.phase in ("draining", "stopped"):
+            budget.withdraw()
+            return
+        for task, pool in budget.admit(time.monotonic()):
+            pool.begin(task)
 
     def _keep_promises(self) -> None:
         """No job is on its way to a pool any more."""
         for pool in self.state.pools.values():
             pool.promised = 0
 
-    def _release(self, job: Job) -> None:
-        said = settlement(job, Released(), self.state.identity.id, now=self.state.store_now())
+    def _give_up(self, job: Job, outcome: Outcome) -> None:
+        """Say what becomes of a claimed job that does not begin here."""
+        said = settlement(job, outcome, self.state.identity.id, now=self.state.store_now())
+        self.state.by_queue[job.queue].tally.ended(said, outcome)
         self.state.line.waiting.append(said)
         self.state.line.size += 500
 
@@ -330,6 +392,7 @@ class ClaimLoop:
     def _in_trouble(self, error: StoreError) -> None:
         self._failures += 1
         self.trouble = str(error)
+        self.troubles[type(error).__name__] += 1
         self._sleep(pause(self._failures, random.random()))
 
     def _resolved(self) -> bool:
@@ -358,7 +421,7 @@ class ClaimLoop:
         known = {said.id for said in state.line.waiting} | {end[0].job.id for end in list(state.line.raw)}
         for job in held.jobs:
             if job.id not in known and not state.holds(job):
-                self._release(job)  # claimed in the answer that was lost
+                self._give_up(job, Released())  # claimed in the answer that was lost
         self._fine()
         return True
 

@@ -21,13 +21,19 @@ from millpond.job import (
     JobState,
     Lost,
     Outcome,
+    OutOfMemory,
     Raised,
     Released,
     Returned,
     Settlement,
     Snoozed,
     TimedOut,
+    Unsatisfiable,
 )
+from millpond.orchestrator.happenings import BreakerClosed as BreakerClosed  # noqa: PLC0414 - public here too
+from millpond.orchestrator.happenings import BreakerOpened as BreakerOpened  # noqa: PLC0414
+from millpond.orchestrator.happenings import TickLate as TickLate  # noqa: PLC0414
+from millpond.orchestrator.happenings import TickMissed as TickMissed  # noqa: PLC0414
 
 logger = logging.getLogger("millpond.node")
 MOST = 10_000  # events that wait for slow subscribers
@@ -100,6 +106,33 @@ class WaitInBounds(NamedTuple):
 
     pool: str
     lasted: float
+
+
+class ScaledUp(NamedTuple):
+    """A pool gets more workers."""
+
+    pool: str
+    before: int
+    after: int
+    sentence: str
+
+
+class ScaledDown(NamedTuple):
+    """Workers of a pool have left because there was nothing for them to do, or because they did not help."""
+
+    pool: str
+    before: int
+    after: int
+    sentence: str
+
+
+class JobDrags(NamedTuple):
+    """A job has been running many times longer than its like; it keeps its worker."""
+
+    pool: str
+    job: str
+    task: str
+    running_for: float
 
 
 class PoolUnhealthy(NamedTuple):
@@ -212,6 +245,9 @@ NodeEvent = (
     | QueueCaughtUp
     | WaitTooLong
     | WaitInBounds
+    | ScaledUp
+    | ScaledDown
+    | JobDrags
     | PoolUnhealthy
     | PoolHealthy
     | WorkerUp
@@ -222,6 +258,10 @@ NodeEvent = (
     | JobRetried
     | JobDied
     | JobStopped
+    | BreakerOpened
+    | BreakerClosed
+    | TickMissed
+    | TickLate
 )
 Subscriber = Callable[[NodeEvent], object]
 
@@ -229,6 +269,7 @@ _CAUSES: dict[type, str] = {
     Raised: "raised",
     TimedOut: "timed out",
     Crashed: "crashed",
+    OutOfMemory: "out of memory",
     Lost: "lost",
     Snoozed: "snoozed",
 }
@@ -257,7 +298,7 @@ def of_settlement(
 def _told(outcome: Outcome) -> tuple[str | None, str | None]:
     """What an attempt says about its end: an exception's class and message."""
     match outcome:
-        case Raised() | TimedOut() | Crashed():
+        case Raised() | TimedOut() | Crashed() | OutOfMemory() | Unsatisfiable():
             return outcome.failure.type, outcome.failure.message
         case Returned():
             return None, outcome.refused

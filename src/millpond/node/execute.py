@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
 import struct
 import time
 from collections.abc import Callable
@@ -20,9 +21,11 @@ import msgspec
 from millpond.execution import arun, run
 from millpond.job import Outcome, Returned
 from millpond.node.doorway import StoreOfTheNode
+from millpond.node.library_threads import limit
 from millpond.node.tidy import Surroundings
 from millpond.pool import worker as pool_worker
-from millpond.pool.page import SLOTS, UNWANTED
+from millpond.pool.page import RSS, SLOTS, UNWANTED
+from millpond.pool.system import resident
 from millpond.pool.wire import NOTE
 from millpond.pool.worker import run_coroutine
 
@@ -51,18 +54,25 @@ class Order(NamedTuple):
     trace: dict[str, str] | None
 
 
-def install(load: Callable[[], App], threads: int, doorway: str | None) -> None:
+def install(
+    load: Callable[[], App], threads: int, doorway: str | None, library_threads: int | None = None
+) -> None:
     """The first thing in a worker's life: get the app, and threads if jobs are to share this process.
 
-    `doorway` is where a store in the node's memory is reached.
+    `doorway` is where a store in the node's memory is reached, `library_threads` what numpy and the like
+    may start.
     """
     global _app, _threads, _surroundings
+    limit(library_threads)
     _app = load()
     _surroundings = Surroundings()
     if doorway is not None:
         _app.store = StoreOfTheNode(doorway)
     if threads:
         _threads = ThreadPoolExecutor(threads, thread_name_prefix="millpond-job")
+    if pool_worker.current is not None:
+        # What a fresh worker holds: what its jobs take is counted from there, however soon the first comes
+        pool_worker.current.page.words[RSS] = resident(os.getpid())
 
 
 def execute(*order: object) -> bytes | str:

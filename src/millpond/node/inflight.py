@@ -22,6 +22,8 @@ from millpond.pool.task import Task
 if TYPE_CHECKING:
     from collections import deque
 
+    from millpond.rules.fit import Need
+
 Ended = Callable[["JobTask", Any, BaseException | None], None]
 Place = tuple[int, Owner, Ended]  # its number, the engine that runs it, and who hears of its end
 
@@ -38,6 +40,9 @@ class JobTask(Task):
     cancelling_at: float | None = None  # since when its end is wanted
     stopped = False  # by this node, which ends
     disowned = False  # the store gave it to somebody else
+    need: Need | None = None  # what the node's budget has set aside for it, or will
+    peak = 0  # the most memory that its worker was seen with, beyond that of a fresh one
+    preempted = ""  # why this node stopped it for want of memory
 
     def __init__(self, place: Place, options: TaskOptions, job: Job, function: Function) -> None:
         number, owner, self._ended = place

@@ -1,68 +1,58 @@
 """A node's report in the text format of Prometheus.
 
-Built anew for each scrape from one report; nothing is counted here. Labels are names of pools and fixed
-words, never ids of jobs, arguments, or numbers of processes: their number stays bounded.
+Built anew for each scrape from one report; nothing is counted here. Labels are names of pools, of
+recurring tasks and fixed words, never ids of jobs, arguments, or numbers of processes: their number stays
+bounded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, get_args
 
-from millpond.node.report import NodeReport, NodeState, PoolReport, WorkerState
-from millpond.rules.health import concerns, is_live, is_ready
+from millpond.job import MICROSECONDS
+from millpond.node.figures import (
+    NODE,
+    NODE_CURVES,
+    NODE_SPLITS,
+    POOL,
+    POOL_CURVES,
+    POOL_SPLITS,
+    RECURRING,
+    RESOURCE_SPLITS,
+    RESOURCES,
+    TASK,
+    Curve,
+    Figure,
+    Split,
+)
+from millpond.node.fleet import scale_document
+from millpond.node.report import (
+    NodeReport,
+    NodeState,
+    PoolReport,
+    RecurringReport,
+    TickingReport,
+    WorkerState,
+)
+from millpond.rules.health import concerns
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 STATUSES = ("ok", "degraded", "failed")
 CONCERNS = ("backing_up", "wait", "pool")
+FLEET = {
+    "desired_slots": "running jobs that all nodes together would like to have places for",
+    "desired_workers": "workers that all nodes together would like to have",
+}
+BOUNDS = range(10, 31)  # powers of two of microseconds: from a millisecond to eighteen minutes
+EDGES = {bits: f"{2**bits / MICROSECONDS:g}" for bits in BOUNDS}  # in seconds
+MOST_TASKS = 1_000  # recurring tasks that are told one by one
 Words = dict[tuple[str, ...], tuple[tuple[str, ...], str]]  # labels -> all the words, and the one that holds
-
-
-class Figure(NamedTuple):
-    """One number of a node or of a pool. A name that ends in _total is a counter."""
-
-    name: str
-    meaning: str
-    of: Callable[[Any], float | None]  # of a NodeReport or a PoolReport; None leaves it out
-
-
-NODE: tuple[Figure, ...] = (
-    Figure("millpond_node_live", "1 unless a restart would help", lambda n: is_live(n).ok),
-    Figure("millpond_node_ready", "1 while the node takes work", lambda n: is_ready(n).ok),
-    Figure("millpond_node_age_seconds", "since the node started", lambda n: n.age),
-    Figure("millpond_node_round_age_seconds", "since the last completed round", lambda n: n.round_age),
-    Figure("millpond_node_lease_left_seconds", "until the lease runs out", lambda n: n.lease_left),
-    Figure("millpond_node_store_reachable", "0 while the store is away", lambda n: n.store_trouble is None),
-    Figure("millpond_node_unsettled_outcomes", "outcomes the store does not know", lambda n: n.unsettled),
-    Figure("millpond_node_unsettled_bytes", "memory they take", lambda n: n.unsettled_bytes),
-    Figure("millpond_node_settled_total", "outcomes the store has taken", lambda n: n.settled),
-    Figure("millpond_node_stale_writes_total", "late writes the store refused", lambda n: n.stale),
-    Figure("millpond_node_rescued_jobs_total", "jobs of dead nodes revived here", lambda n: n.rescued),
-    Figure("millpond_node_exchanges_total", "round trips with the store", lambda n: n.exchanges),
-)
-POOL: tuple[Figure, ...] = (
-    Figure("millpond_pool_workers_min", "fewest workers", lambda p: p.least),
-    Figure("millpond_pool_workers_max", "most workers", lambda p: p.most),
-    Figure("millpond_pool_concurrency", "jobs at once in one worker", lambda p: p.concurrency),
-    Figure("millpond_pool_waiting_jobs", "jobs due in the queues it serves", lambda p: p.waiting),
-    Figure("millpond_pool_oldest_wait_seconds", "wait of the first in line", lambda p: p.oldest_wait or 0),
-    Figure("millpond_pool_max_wait_seconds", "the wait that is accepted, if given", lambda p: p.max_wait),
-    Figure("millpond_pool_claimed_jobs", "jobs held: running or claimed ahead", lambda p: p.claimed),
-    Figure("millpond_pool_running_jobs", "jobs that run", lambda p: p.running),
-    Figure("millpond_pool_jobs_done_total", "attempts that ended", lambda p: p.done),
-    Figure("millpond_pool_jobs_failed_total", "attempts that raised", lambda p: p.failed),
-    Figure("millpond_pool_jobs_crashed_total", "attempts whose worker died", lambda p: p.crashed),
-    Figure("millpond_pool_jobs_timed_out_total", "attempts that overran", lambda p: p.timed_out),
-    Figure("millpond_pool_workers_recycled_total", "workers replaced by a budget", lambda p: p.recycled),
-    Figure(
-        "millpond_pool_memory_bytes",
-        "resident memory of its workers",
-        lambda p: sum(w.rss for w in p.workers),
-    ),
-)
 
 
 def render(report: NodeReport) -> bytes:
@@ -82,22 +72,73 @@ class _Families:
         yield _information(self.report)
         states = get_args(NodeState)
         yield _words("millpond_node_state", "1 for the state", "state", {(): (states, self.report.state)})
-        for figure in NODE:
-            yield _numbers(figure, (), {(): self.report})
+        yield from _all((), {(): self.report}, NODE, NODE_SPLITS, NODE_CURVES)
+        if self.report.resources is not None:
+            yield from _all((), {(): self.report.resources}, RESOURCES, RESOURCE_SPLITS)
         pools: dict[tuple[str, ...], PoolReport] = {(pool.name,): pool for pool in self.report.pools}
-        for figure in POOL:
-            yield _numbers(figure, ("pool",), pools)
+        yield from _all(("pool",), pools, POOL, POOL_SPLITS, POOL_CURVES)
+        if self.report.recurring is not None:
+            yield from _all((), {(): self.report.recurring}, RECURRING)
+            yield from _all(("task",), _ticking(self.report.recurring), TASK)
         statuses: Words = {name: (STATUSES, pool.status) for name, pool in pools.items()}
         yield _words("millpond_pool_status", "1 for the status", "status", statuses)
         yield _workers(self.report.pools)
+        for field, meaning in FLEET.items():
+            yield _fleet(field, meaning, self.report)
         yield _warnings(self.report)
 
 
-def _numbers(figure: Figure, labels: tuple[str, ...], sources: Mapping[tuple[str, ...], Any]) -> Metric:
+def _all(
+    labels: tuple[str, ...],
+    sources: Mapping[tuple[str, ...], Any],
+    figures: Iterable[Figure],
+    splits: Iterable[Split] = (),
+    curves: Iterable[Curve] = (),
+) -> Iterable[Metric]:
+    """Every number of some nodes, pools or tasks."""
+    for figure in figures:
+        yield _numbers(figure, labels, sources)
+    for split in splits:
+        yield _split(split, labels, sources)
+    for curve in curves:
+        yield _histogram(curve, labels, sources)
+
+
+def _ticking(report: RecurringReport) -> dict[tuple[str, ...], TickingReport]:
+    """The recurring tasks by name; of very many, those in trouble first."""
+    first = sorted(report.tasks, key=lambda task: (not task.is_open, -task.failures))
+    return {(task.name,): task for task in first[:MOST_TASKS]}
+
+
+def _split(split: Split, labels: tuple[str, ...], sources: Mapping[tuple[str, ...], Any]) -> Metric:
+    family = _family(split.name, split.meaning, (*labels, split.label))
+    for values, source in sources.items():
+        for word, number in split.of(source).items():
+            family.add_metric((*values, word), float(number))
+    return family
+
+
+def _histogram(curve: Curve, labels: tuple[str, ...], sources: Mapping[tuple[str, ...], Any]) -> Metric:
+    from prometheus_client.core import HistogramMetricFamily
+
+    family = HistogramMetricFamily(curve.name, curve.meaning, labels=labels)
+    for values, source in sources.items():
+        timing = curve.of(source)
+        below = list(accumulate(timing.counts))
+        buckets = [(EDGES[bits], below[bits]) for bits in BOUNDS]
+        family.add_metric(values, [*buckets, ("+Inf", below[-1])], timing.seconds)
+    return family
+
+
+def _family(name: str, meaning: str, labels: tuple[str, ...]) -> CounterMetricFamily | GaugeMetricFamily:
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-    kind = CounterMetricFamily if figure.name.endswith("_total") else GaugeMetricFamily
-    family = kind(figure.name, figure.meaning, labels=labels)
+    kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+    return kind(name, meaning, labels=labels)
+
+
+def _numbers(figure: Figure, labels: tuple[str, ...], sources: Mapping[tuple[str, ...], Any]) -> Metric:
+    family = _family(figure.name, figure.meaning, labels)
     for values, source in sources.items():
         number = figure.of(source)
         if number is not None:
@@ -123,6 +164,16 @@ def _workers(pools: Iterable[PoolReport]) -> Metric:
     for pool in pools:
         for state in get_args(WorkerState):
             family.add_metric((pool.name, state), sum(worker.state == state for worker in pool.workers))
+    return family
+
+
+def _fleet(field: str, meaning: str, report: NodeReport) -> Metric:
+    """The same on every node: take the largest, never the sum."""
+    from prometheus_client.core import GaugeMetricFamily
+
+    family = GaugeMetricFamily(f"millpond_fleet_{field}", meaning, labels=("pool",))
+    for name, wish in scale_document(report.fleet)["pools"].items():
+        family.add_metric((name,), float(wish[field]))
     return family
 
 

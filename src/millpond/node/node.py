@@ -11,24 +11,33 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Self
 
 from millpond.errors import OptionError, StoreError
+from millpond.node.bulletin import Bulletin
 from millpond.node.claim import POLL, ClaimLoop
+from millpond.node.commands import Commands, grace_of
 from millpond.node.doorway import Doorway
 from millpond.node.ending import let_finish, stop_all
 from millpond.node.heartbeat import Heartbeat
+from millpond.node.journal import Journal
+from millpond.node.library_threads import for_all, threads_by_queue
 from millpond.node.monitoring import Monitoring
 from millpond.node.news import connect, pool_news
+from millpond.node.occurrences import Occurrences
+from millpond.node.planning import Planning
 from millpond.node.queue_pool import QueuePool
-from millpond.node.reporting import report_on
+from millpond.node.reporting import Watched, report_on
+from millpond.node.resources import NodeBudget, check_budget
+from millpond.node.scaling import Scaling
 from millpond.node.source import source_of
 from millpond.node.state import NodeState
 from millpond.node.upkeep import Upkeep
-from millpond.options import Duration, check_queue, nearest
+from millpond.node.watch import Watch
+from millpond.options import Duration, Resources, check_queue, check_whole, nearest
 from millpond.pool.start import Hub
-from millpond.pool_settings import PoolSettings, default_settings
+from millpond.pool_settings import MOST_WORKERS, PoolSettings, default_settings
 from millpond.rules import shutdown
 from millpond.store.opening import open_store
 from millpond.store.protocol import LEASE, Retention
@@ -57,6 +66,8 @@ class Node:
         lease: Duration = LEASE,
         retention: Retention | None = None,
         alerts: Iterable[Hook] = (),
+        max_workers: int | None = None,
+        budget: Resources | None = None,
     ) -> None:
         self.app = app
         self.grace = seconds(grace, name="grace")
@@ -64,7 +75,7 @@ class Node:
         length = seconds(lease, name="lease")
         if length < SHORTEST_LEASE:
             raise OptionError(f"lease must be at least {SHORTEST_LEASE:g} s, not {length:g}")
-        self._state = NodeState(app.store, length)
+        self._state = NodeState(app.store, length, NodeBudget(check_budget(budget)))
         if app._address is not None and not app._address.startswith("memory:"):
             self._state.heart = open_store(app._address)  # nothing that the loop does can hold it up
         self.monitoring = Monitoring(self.report, alerts)
@@ -72,7 +83,17 @@ class Node:
         connect(self._state, self.monitoring)
         self._loop = ClaimLoop(self._state)
         self._heart = Heartbeat(self._state, self._loop)
-        self._upkeep = Upkeep(self._state, retention or Retention(), self.monitoring.events)
+        events = self.monitoring.events
+        self._scaling = Scaling(self._state, events, self._loop.hint, _whole(max_workers))
+        self._state.pressed = self._scaling.press
+        self._upkeep = Upkeep(self._state, retention or Retention(), events, self._scaling.counting)
+        self._watch = Watch(self._state, self._loop, lambda: self._scaling.counting.counts)
+        self._state.budget.expect(app.tasks.values(), app.tokens)
+        self._planning = Planning(app, self._state, events)
+        self._journal = Journal(events, app.store, lambda: self._state.identity.id)
+        self._occurrences = Occurrences(events)
+        self._upkeep.chores = self._chores()
+        self.told_to_drain: float | None = None  # by a command, with so much grace
         self._threads: list[threading.Thread] = []
         self._doorway: Doorway | None = None
         self._hub: Hub | None = None
@@ -87,6 +108,7 @@ class Node:
         with self._changing:
             if self._threads or self._stopped.is_set():
                 raise OptionError("a node can be started once: make another")
+            self._planning.check()
             try:
                 self._make_pools()
                 self._begin()
@@ -97,8 +119,10 @@ class Node:
     def _make_pools(self) -> None:
         state = self._state
         source = source_of(self.app)
-        self._hub = Hub(source.preload)
-        source = source._replace(hub=self._hub)
+        threads = threads_by_queue(self.app.tasks.values())
+        queues = [queue for settings in self.settings for queue in settings.queues]
+        self._hub = Hub(source.preload, for_all(threads, queues))
+        source = source._replace(hub=self._hub, threads=threads)
         if state.store.url == "memory://":
             self._doorway = Doorway(state.store)
             source = source._replace(doorway=self._doorway.path)
@@ -119,7 +143,10 @@ class Node:
             ("claim", self._loop.run),
             ("heartbeat", self._heart.run),
             ("upkeep", self._upkeep.run),
+            ("scaling", self._scaling.run),
+            ("resources", self._watch.run),
             ("listen", self._listen),
+            ("recurring", self._planning.run),
         ):
             thread = threading.Thread(target=target, name=f"millpond-{name}", daemon=True)
             thread.start()
@@ -164,6 +191,7 @@ class Node:
             try:
                 if state.store.wait(queues, POLL):
                     loop.hint()
+                    self._scaling.press()
             except Exception as error:  # only a hint; looking without one goes on
                 logger.debug("Listening failed: %s", error)
                 self._stopped.wait(POLL)
@@ -189,6 +217,7 @@ class Node:
                 return
         for pool in self._state.pools.values():
             pool.withdraw()
+        self._planning.stop()
         self._loop.bell.set()
         threading.Thread(target=self._wind_down, name="millpond-stop").start()
 
@@ -244,16 +273,21 @@ class Node:
                 "%d ends could not be told to the store: another node will run them", len(state.line)
             )
         self._end_threads()
+        self._planning.join(LAST_WORDS)
         self._give_up_lease()
         self._let_go()
         state.phase = "stopped"
         self.monitoring.stop()
+        self._journal.close()
 
     def _end_threads(self) -> None:
         self._loop.stopping = True
         self._loop.bell.set()
         self._heart.stop()
         self._upkeep.stop()
+        self._planning.stop()
+        self._scaling.stop(LAST_WORDS)
+        self._watch.stop()
 
     def _give_up_lease(self) -> None:
         state = self._state
@@ -281,13 +315,34 @@ class Node:
         held = any(pool.held for pool in self._state.pools.values())
         return not held and self._loop.resting and not len(self._state.line)
 
+    # --- beside the jobs --------------------------------------------------------------------------------
+    def _chores(self) -> tuple[Callable[[], None], ...]:
+        """What the upkeep does for those who look at the node from elsewhere."""
+        verbs = {"drain": self._drain_as_told, "recycle": self._recycle_as_told}
+        commands = Commands(self.app.store, lambda: self._state.identity.id, verbs)
+        return (Bulletin(self._state, self.report).look, self._journal.flush, commands.look)
+
+    def _drain_as_told(self, said: Mapping[str, Any]) -> None:
+        self.told_to_drain = grace_of(said, self.grace)
+        self.drain(self.told_to_drain)
+
+    def _recycle_as_told(self, said: Mapping[str, Any]) -> None:
+        for pool in self._state.pools.values():
+            pool.recycle(said.get("worker"))
+
     # --- looking --------------------------------------------------------------------------------------
     def report(self) -> NodeReport:
         """The node and its workers, as of now."""
-        return report_on(self._state, self._loop, self._upkeep, time.monotonic() - self._started_at)
+        age = time.monotonic() - self._started_at
+        watched = Watched(self._loop, self._upkeep, self._scaling, self._planning, self._occurrences)
+        return report_on(self._state, watched, age)
 
     def __repr__(self) -> str:
         return f"<Node {self._state.identity.id} {self._state.phase}>"
+
+
+def _whole(max_workers: int | None) -> int | None:
+    return None if max_workers is None else check_whole(max_workers, "max_workers", 1, MOST_WORKERS)
 
 
 def pools_for(app: App, queues: Iterable[str] | None) -> list[PoolSettings]:

@@ -1,6 +1,6 @@
 """What the health port answers: one request in, one response out. Reads no socket.
 
-Only GET and HEAD, three paths, and requests that name this machine: a web page must not be able to reach a
+Only GET and HEAD, four paths, and requests that name this machine: a web page must not be able to reach a
 node through a name that it points at it. The probes say yes or no and one word; the rest needs a token.
 """
 
@@ -15,8 +15,11 @@ from hashlib import sha256
 from http import HTTPStatus
 from typing import NamedTuple
 
+import msgspec
+
 from millpond.errors import OptionError
 from millpond.node import metrics
+from millpond.node.fleet import scale_document
 from millpond.node.report import NodeReport
 from millpond.rules.health import DEAF_AFTER, Verdict, is_live, is_ready
 
@@ -35,8 +38,8 @@ class HealthOptions(NamedTuple):
 
     host: str = "127.0.0.1"
     port: int = 8650  # 0: any that is free
-    token: str | None = None  # for /metrics
-    open_metrics: bool = False  # /metrics without a token
+    token: str | None = None  # for /metrics and /scale
+    open_metrics: bool = False  # both without a token
     hosts: tuple[str, ...] = ()  # names beside this machine's own by which it may be asked
     deaf_after: float = DEAF_AFTER  # seconds without a round until it is not ready
 
@@ -115,7 +118,9 @@ class Probes:
         if request.path == "/readyz":
             return self._verdict(lambda node: is_ready(node, deaf_after=self._options.deaf_after))
         if request.path == "/metrics":
-            return self._metrics(request.headers.get(b"authorization", b""))
+            return self._read(request, _page)
+        if request.path == "/scale":
+            return self._read(request, _scale)
         return failed(HTTPStatus.NOT_FOUND)
 
     def _is_for_us(self, host: str) -> bool:
@@ -145,7 +150,9 @@ class Probes:
             HTTPStatus.SERVICE_UNAVAILABLE, b'{"status":"no","reason":"%s"}\n' % verdict.reason.encode()
         )
 
-    def _metrics(self, authorization: bytes) -> Response:
+    def _read(self, request: Request, show: Callable[[NodeReport], Response]) -> Response:
+        """What needs the token, or has been opened to everybody."""
+        authorization = request.headers.get(b"authorization", b"")
         if not self._options.open_metrics:
             if self._token is None:
                 return failed(HTTPStatus.FORBIDDEN)
@@ -154,10 +161,19 @@ class Probes:
             if scheme.lower() != b"bearer" or not is_right:
                 return failed(HTTPStatus.UNAUTHORIZED, 'WWW-Authenticate: Bearer realm="millpond"')
         try:
-            return Response(HTTPStatus.OK, metrics.render(self._report()), metrics.CONTENT_TYPE)
+            return show(self._report())
         except Exception:  # one bad scrape must not end the responder
-            logger.exception("The metrics could not be made")
+            logger.exception("%s could not be made", request.path)
             return failed(HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+def _page(report: NodeReport) -> Response:
+    return Response(HTTPStatus.OK, metrics.render(report), metrics.CONTENT_TYPE)
+
+
+def _scale(report: NodeReport) -> Response:
+    """What the whole fleet would like to have, for those who start machines."""
+    return Response(HTTPStatus.OK, msgspec.json.encode(scale_document(report.fleet)) + b"\n")
 
 
 def is_loopback(host: str) -> bool:

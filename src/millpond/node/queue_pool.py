@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -17,12 +18,14 @@ from millpond.job import Crashed, Job, Outcome, Raised, TimedOut
 from millpond.node.execute import ID, aexecute, execute, install, texecute
 from millpond.node.inflight import Ended, JobTask
 from millpond.node.source import Source
+from millpond.node.tally import Tally
 from millpond.pool.crew_control import CrewControl
 from millpond.pool.executor import Pool
 from millpond.pool.functions import Function
 from millpond.pool.options import TaskOptions, task_options
 from millpond.pool_settings import PoolSettings
 from millpond.rules import ahead
+from millpond.rules.observation import Decision
 from millpond.rules.restart import Respawns
 from millpond.store.protocol import Claim
 
@@ -30,6 +33,8 @@ FUNCTIONS = {"process": execute, "async": aexecute, "thread": texecute}
 NEVER = 2**63
 MOST_TASKS = 10_000  # names remembered: a store may hold any number of unknown ones
 GOES_ALONE = 1  # workers for jobs that must have a worker for themselves
+SAMPLE = 256  # runs remembered until somebody learns from them; the rest is only counted
+IDLE = 60.0  # seconds a worker may idle where nobody decides about it
 
 
 class QueuePool:
@@ -41,9 +46,14 @@ class QueuePool:
         self.settings = settings
         self.held: dict[str, JobTask] = {}
         self.promised = 0  # jobs claimed and about to be taken
+        self.kept = 0  # of those held, the ones that wait for memory, cores or tokens
         self.run: float | None = None  # what a job takes here, by measurement
         self.done = self.failed = self.crashed = self.timed_out = 0
+        self.tally = Tally()
         self.notes: dict[str, bytes] = {}  # the last progress of each job that told any
+        self.arrived: Counter[str] = Counter()  # jobs taken, by task, since somebody looked
+        self.ran: deque[tuple[str, float]] = deque(maxlen=SAMPLE)  # task and seconds of the last runs
+        self.short_at = dict.fromkeys(settings.queues, 0.0)  # when a claim last left nothing in a queue
         self._source = source
         self._ended = ended
         self._subscriber = subscriber
@@ -52,24 +62,33 @@ class QueuePool:
         self._options: dict[tuple[int, float | None], TaskOptions] = {}
         self._crew = self._made(settings, settings.concurrency)
         self._loner: _Crew | None = None
+        if not settings.shadow:
+            self._crew.engine.want(settings.least, 0, settings.most, IDLE)  # until the first decision
 
     # --- taking jobs --------------------------------------------------------------------------------
     def claims(self, round_trip: float) -> list[Claim]:
         """What to ask the store for."""
-        queues, settings = self.settings.queues, self.settings
-        want = ahead.wanted(settings.most, settings.concurrency, self.run, round_trip)
-        held = len(self.held) + self.promised
-        limit = ahead.to_claim(want, held, settings.most * settings.concurrency)
+        queues, settings, size = self.settings.queues, self.settings, self.size()
+        want = ahead.wanted(size, settings.concurrency, self.run, round_trip)
+        held = len(self.held) + self.promised - self.kept
+        limit = ahead.to_claim(want, held, size * settings.concurrency)
         if not limit or self.is_broken or not self._may_begin():
             return []
         parts = ahead.share(limit, len(queues), next(self._turns) if len(queues) > 1 else 0)
         return [Claim(queue, part) for queue, part in zip(queues, parts, strict=True) if part]
 
+    def size(self) -> int:
+        """The workers to claim for: those there are or should be; with none, one, which a job brings up."""
+        engine = self._crew.engine
+        if engine.wanted is None:
+            return self.settings.most
+        return min(engine.most, max(engine.wanted, engine.live, 1))
+
     def _may_begin(self) -> bool:
         """Before the first worker is up others could begin these jobs sooner; a pool that starts with none
         must have a job to start one."""
         self._is_up = self._is_up or any(link.ready for link in list(self._crew.engine.links.values()))
-        return self._is_up or (not self.settings.least and not self.held)
+        return self._is_up or (not self.settings.least and len(self.held) == self.kept)
 
     @property
     def is_broken(self) -> bool:
@@ -78,6 +97,8 @@ class QueuePool:
 
     def take(self, jobs: Iterable[Job]) -> None:
         """Give claimed jobs to the workers."""
+        jobs = list(jobs)
+        self.arrived.update([job.task for job in jobs])
         loners: list[Job] = []
         together: list[Job] = []
         for job in jobs:
@@ -85,11 +106,28 @@ class QueuePool:
         if together:
             self._hand(self._crew, together)
         if loners:
-            if self._loner is None:
-                alone = self.settings._replace(least=0, most=GOES_ALONE)
-                self._loner = self._made(alone, 1)
-                self._loner.engine.fence = self._crew.engine.fence
-            self._hand(self._loner, loners)
+            self._hand(self._alone(), loners)
+
+    def keep(self, job: Job) -> JobTask:
+        """Hold a claimed job that cannot begin yet; `begin` gives it to the workers."""
+        self.arrived[job.task] += 1
+        is_loner = job.alone and self.settings.concurrency > 1
+        task = self._task(self._alone() if is_loner else self._crew, job)
+        self.held[job.id] = task
+        self.kept += 1
+        return task
+
+    def begin(self, task: JobTask) -> None:
+        """Give a job that was kept to the workers."""
+        engine: Any = task._owner
+        self._accept(engine, [task])
+
+    def _alone(self) -> _Crew:
+        if self._loner is None:
+            alone = self.settings._replace(least=0, most=GOES_ALONE)
+            self._loner = self._made(alone, 1)
+            self._loner.engine.fence = self._crew.engine.fence
+        return self._loner
 
     def _made(self, settings: PoolSettings, concurrency: int) -> _Crew:
         crew = _Crew(settings, self._source, concurrency, self._noted)
@@ -100,8 +138,11 @@ class QueuePool:
     def _hand(self, crew: _Crew, jobs: Sequence[Job]) -> None:
         tasks = [self._task(crew, job) for job in jobs]
         self.held.update({task.job.id: task for task in tasks})
+        self._accept(crew.engine, tasks)
+
+    def _accept(self, engine: CrewControl, tasks: Sequence[JobTask]) -> None:
         try:
-            crew.engine.accept(tasks)
+            engine.accept(tasks)
         except (PoolClosed, OSError) as error:  # the second: out of descriptors, when it had to be started
             for task in tasks:
                 if not task.done():
@@ -123,9 +164,10 @@ class QueuePool:
         self.notes[job_id] = told  # nothing in between: the claim loop may take the notes at any call
 
     # --- giving them up -----------------------------------------------------------------------------
-    def learn(self, run: float) -> None:
+    def learn(self, task: str, run: float) -> None:
         """A job has returned after so many seconds."""
         self.run = ahead.learn(self.run, run)
+        self.ran.append((task, run))
 
     def count(self, outcome: Outcome) -> None:
         """Keep the books."""
@@ -154,6 +196,12 @@ class QueuePool:
         crew: Any = task._owner
         crew.kill(task)
 
+    def recycle(self, worker: object) -> None:
+        """Replace the worker of that number, if it is one of these, when what it runs has ended."""
+        if isinstance(worker, int):
+            for crew in self._crews():
+                crew.engine.recycle(worker)
+
     def close(self, timeout: float | None) -> None:
         """Accept no more; end the workers when they are done, or after `timeout`."""
         for crew in self._crews():
@@ -177,10 +225,34 @@ class QueuePool:
         for crew in self._crews():
             crew.engine.move_fence(until)
 
-    def resize(self, settings: PoolSettings) -> None:
+    def resize(self, least: int, most: int) -> None:
         """Other bounds from now on."""
-        self.settings = self.settings._replace(least=settings.least, most=settings.most)
-        self._crew.engine.resize(settings.least, settings.most)
+        self.settings = self.settings._replace(least=least, most=most)
+        self._crew.engine.resize(least, most)
+
+    def want(self, decision: Decision) -> None:
+        """The size from now on. Who is idle for long and not kept leaves by itself; who is beyond a cap
+        leaves as soon as it has nothing to do. Nobody else does."""
+        most = self.settings.most
+        if decision.leave:
+            most = min(most, max(1, self.settings.least, decision.alive - decision.leave))
+        self._crew.engine.want(decision.wanted, decision.keep, most, decision.idle_timeout)
+
+    def crew(self) -> tuple[int, int, int]:
+        """How many workers are busy, idle and starting."""
+        links = [
+            link
+            for link in list(self._crew.engine.links.values())
+            if link.draining is None and link.gone_at is None and link.killed_for is None
+        ]
+        starting = sum(not link.ready for link in links)
+        busy = sum(link.ready and bool(link.inflight) for link in links)
+        return busy, len(links) - busy - starting, starting
+
+    @property
+    def start_cost(self) -> float | None:
+        """The seconds that starting a worker takes, once known."""
+        return self._crew.engine.start_cost
 
     def templates(self) -> list[int]:
         """The processes whose children the workers are."""
@@ -205,11 +277,19 @@ class _Crew:
         self.pool = Pool(
             settings.most,
             initializer=install,
-            initargs=(source.load, concurrency if settings.kind == "thread" else 0, source.doorway),
+            initargs=(
+                source.load,
+                concurrency if settings.kind == "thread" else 0,
+                source.doorway,
+                max(
+                    (source.threads[queue] for queue in settings.queues if queue in source.threads),
+                    default=None,
+                ),
+            ),
             min_workers=settings.least,
             kind="process" if not shared else "async",
             **({"concurrency": concurrency} if shared else {}),  # type: ignore[arg-type]
-            idle_timeout=settings.idle_timeout,
+            idle_timeout=IDLE if settings.idle_timeout is None else settings.idle_timeout,
             max_memory=settings.max_memory,
             max_tasks_per_child=settings.max_tasks_per_child,
             max_age=settings.max_age,

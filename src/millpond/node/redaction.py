@@ -41,6 +41,14 @@ _MAYBE = re.compile(
 )
 
 
+_NAME = re.compile(_NAMES, re.IGNORECASE)
+
+
+def names_a_secret(name: str) -> bool:
+    """Would a value of that name be one to hide?"""
+    return _NAME.search(name) is not None or name.lower() in ("authorization", "proxy-authorization", "auth")
+
+
 def without_secrets(text: str) -> str:
     """The text with passwords, tokens and keys hidden."""
     if _MAYBE.search(text) is None:

@@ -5,7 +5,11 @@ Made by the node's threads, never changed afterwards. Durations are seconds.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
+
+from millpond.node.fleet import PoolShare
+from millpond.node.tally import Timing
 
 WorkerState = Literal["starting", "idle", "busy", "draining", "dead"]
 NodeState = Literal["starting", "running", "held", "draining", "stopped"]
@@ -50,6 +54,50 @@ class PoolReport(NamedTuple):
     status: Literal["ok", "degraded", "failed"]
     reasons: tuple[str, ...]
     workers: tuple[WorkerReport, ...]
+    wanted: int = 0  # workers, by the last decision
+    sentence: str = ""  # the last decision in words
+    shadow: bool = False  # it is only a recommendation
+    ends: Mapping[str, int] = {}  # attempts by how they ended
+    wait: Timing = Timing()  # from due to begun
+    run: Timing = Timing()
+    workers_started: int = 0
+    workers_ended: Mapping[str, int] = {}  # by reason
+    starts_failed: int = 0
+    scaled_up: int = 0
+    scaled_down: int = 0
+
+
+class ResourceReport(NamedTuple):
+    """What the jobs of a node may use together, and do."""
+
+    memory_limit: int | None  # bytes; None: no limit is known
+    memory_used: int
+    memory_reserved: int  # by running jobs that declared it, or of which it was learned
+    waiting: int  # claimed jobs for which there is not enough
+    step: Literal["admit", "hold", "stop"]
+    tokens: Mapping[str, float] = {}  # that this node has
+    tokens_used: Mapping[str, float] = {}
+
+
+class TickingReport(NamedTuple):
+    """One recurring task, as the node that plans it knows."""
+
+    name: str
+    is_open: bool  # its breaker
+    failures: int  # in a row
+    unfinished: int  # ticks that have not ended
+    late: float  # seconds by which the last tick was enqueued late
+    succeeded_at: float | None  # seconds since 1970
+
+
+class RecurringReport(NamedTuple):
+    """The recurring tasks of the node's app."""
+
+    is_leader: bool  # this node plans them
+    tasks: tuple[TickingReport, ...] = ()  # empty on the others
+    missed: int = 0  # ticks that did not run because nobody planned them in time
+    late: int = 0
+    opened: int = 0  # times that a breaker opened
 
 
 class NodeReport(NamedTuple):
@@ -72,3 +120,8 @@ class NodeReport(NamedTuple):
     rescued: int  # jobs of dead nodes that this one revived
     exchanges: int
     pools: tuple[PoolReport, ...]
+    fleet: tuple[PoolShare, ...] = ()  # the pools of every node, as last heard
+    exchange: Timing = Timing()  # round trips with the store that were answered
+    store_errors: Mapping[str, int] = {}  # those that were not, by the class of the error
+    resources: ResourceReport | None = None
+    recurring: RecurringReport | None = None  # None: the app has no recurring task

@@ -5,19 +5,28 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from millpond.job import JobState
+from millpond.node.events import ScaledDown, ScaledUp, WorkerStartFailed, WorkerUp
 from millpond.node.inflight import JobTask
-from millpond.node.report import NodeReport, PoolReport, WorkerReport
+from millpond.node.pressure import NO_LIMIT
+from millpond.node.report import NodeReport, PoolReport, RecurringReport, ResourceReport, WorkerReport
+from millpond.orchestrator.happenings import BreakerOpened, TickLate, TickMissed
 from millpond.pool import page as layout
 from millpond.pool.statistics import health
 from millpond.pool.system import resident
+from millpond.rules.scale import sentence
 
 if TYPE_CHECKING:
     from millpond.node.claim import ClaimLoop
+    from millpond.node.occurrences import Occurrences
+    from millpond.node.planning import Planning
     from millpond.node.queue_pool import QueuePool
+    from millpond.node.resources import NodeBudget
+    from millpond.node.scaling import Scaling
     from millpond.node.state import NodeState
+    from millpond.node.tally import Tally
     from millpond.node.upkeep import Upkeep
     from millpond.pool.crew_control import CrewControl
     from millpond.pool.link import Link
@@ -26,8 +35,20 @@ if TYPE_CHECKING:
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def report_on(state: NodeState, loop: ClaimLoop, upkeep: Upkeep, age: float) -> NodeReport:
+class Watched(NamedTuple):
+    """What a node's report is about, beside its state."""
+
+    loop: ClaimLoop
+    upkeep: Upkeep
+    scaling: Scaling
+    planning: Planning
+    occurrences: Occurrences
+
+
+def report_on(state: NodeState, watched: Watched, age: float) -> NodeReport:
     """The whole node."""
+    loop, upkeep, scaling, planning, occurrences = watched
+    counts = scaling.counting.counts
     return NodeReport(
         id=state.identity.id,
         host=state.identity.host,
@@ -45,12 +66,59 @@ def report_on(state: NodeState, loop: ClaimLoop, upkeep: Upkeep, age: float) -> 
         stale=loop.stale,
         rescued=upkeep.rescued,
         exchanges=loop.rounds,
-        pools=tuple(_pool(pool, upkeep.counts) for pool in state.pools.values()),
+        pools=tuple(
+            _with_counts(_pool(pool, counts, scaling), pool.tally, occurrences)
+            for pool in state.pools.values()
+        ),
+        fleet=scaling.fleet(),
+        exchange=loop.times.timing(),
+        store_errors=dict(loop.troubles),
+        resources=_resources(state.budget),
+        recurring=_recurring(planning, occurrences),
     )
 
 
-def _pool(pool: QueuePool, counts: Counts | None) -> PoolReport:
+def _with_counts(pool: PoolReport, tally: Tally, occurrences: Occurrences) -> PoolReport:
+    return pool._replace(
+        ends=tally.told(),
+        wait=tally.waits.timing(),
+        run=tally.runs.timing(),
+        workers_started=occurrences.number(WorkerUp, pool.name),
+        workers_ended=occurrences.ends(pool.name),
+        starts_failed=occurrences.number(WorkerStartFailed, pool.name),
+        scaled_up=occurrences.number(ScaledUp, pool.name),
+        scaled_down=occurrences.number(ScaledDown, pool.name),
+    )
+
+
+def _resources(budget: NodeBudget) -> ResourceReport:
+    level, held = budget.measured.level, list(budget.holding.values())
+    limit = level.limit if level.limit < NO_LIMIT else budget.means.memory
+    return ResourceReport(
+        memory_limit=limit if limit < NO_LIMIT else None,
+        memory_used=level.used,
+        memory_reserved=sum(one.need.memory for one in held),
+        waiting=len(budget.waiting),
+        step=budget.measured.step,
+        tokens=dict(budget.tokens),
+        tokens_used={name: sum(one.need.tokens.get(name, 0.0) for one in held) for name in budget.tokens},
+    )
+
+
+def _recurring(planning: Planning, occurrences: Occurrences) -> RecurringReport | None:
+    seen = planning.seen()
+    if seen is None:
+        return None
+    return seen._replace(
+        missed=occurrences.total(TickMissed),
+        late=occurrences.total(TickLate),
+        opened=occurrences.total(BreakerOpened),
+    )
+
+
+def _pool(pool: QueuePool, counts: Counts | None, scaling: Scaling) -> PoolReport:
     settings = pool.settings
+    decision = scaling.decision_of(settings.name)
     engine = pool.engines()[0]
     workers = tuple(row for engine in pool.engines() for row in _workers(settings.name, engine))
     found = [] if counts is None else [item for item in counts.queues if item.queue in settings.queues]
@@ -76,6 +144,9 @@ def _pool(pool: QueuePool, counts: Counts | None) -> PoolReport:
         status=verdict.status,  # type: ignore[arg-type]
         reasons=verdict.reasons,
         workers=workers,
+        wanted=settings.least if decision is None else decision.wanted,
+        sentence="" if decision is None else sentence(settings.name, decision),
+        shadow=settings.shadow,
     )
 
 

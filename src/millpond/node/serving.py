@@ -103,6 +103,7 @@ class _Serving:
             now = time.monotonic()
             if now >= gives_up_at(self.ladder):
                 self._leave()
+            self._heed_commands()
             if now >= look_at:
                 self._look()
                 look_at = now + self.every
@@ -110,9 +111,17 @@ class _Serving:
             if number is not None and number != WOKEN:
                 self._obey(number)
         herald.join(LOOK)  # before the pipe it writes to is closed
+        self._heed_commands()
         if self.ladder.rung is Rung.UP:
             log.error("the node stopped by itself")
         return exit_code(self.ladder, self.last)
+
+    def _heed_commands(self) -> None:
+        """A node that was told to drain by a command goes down the same way as after a signal."""
+        told = getattr(self.node, "told_to_drain", None)
+        if told is not None and self.ladder.rung is Rung.UP:
+            self.grace = told
+            self._drain("a command")
 
     def _announce_the_end(self) -> None:
         while not self.node.wait(60.0):

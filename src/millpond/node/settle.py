@@ -21,6 +21,7 @@ from millpond.job import (
     Instant,
     Lost,
     Outcome,
+    OutOfMemory,
     Raised,
     Released,
     Returned,
@@ -29,6 +30,7 @@ from millpond.job import (
 )
 from millpond.node.execute import TIMES, unpacked
 from millpond.node.inflight import JobTask, Withdrawn
+from millpond.node.tally import Tally
 from millpond.verdict import completed, settlement
 
 MOST_STACK = 16_000
@@ -68,7 +70,7 @@ class Line:
             return End(task, *unpacked(value))
         return End(task, _outcome(error), _begun(task, error, at), at)
 
-    def put_returned(self, task: JobTask, value: bytes, node: bytes, offset: int) -> float:
+    def put_returned(self, task: JobTask, value: bytes, node: bytes, offset: int, tally: Tally) -> float:
         """The short way for a job that returned and of which nothing else is known; gives its run time."""
         begun, ended = TIMES.unpack_from(value)
         link = task.link
@@ -86,14 +88,15 @@ class Line:
             outcome = Returned(value[TIMES.size :])
             self.told(End(task, outcome, begun, ended), outcome, said, None if link is None else link.pid)
         run: int = ended - begun
+        tally.returned(begun + offset - task.job.run_at, run)
         return max(0, run) / MICROSECONDS
 
-    def put(self, end: End, node: str, offset: int) -> None:
+    def put(self, end: End, node: str, offset: int, tally: Tally) -> None:
         """Put the verdict on an end in line; `offset` is the store's clock minus ours."""
         outcome = end.outcome
         if end.task.cancelling_at is not None:
             outcome = _if_cancelled(outcome)
-        elif end.task.stopped and isinstance(outcome, Crashed):
+        elif end.task.stopped and isinstance(outcome, Crashed | OutOfMemory):
             outcome = Lost(started=True)  # our SIGTERM was the death of its worker
         begun = None if end.begun_at is None else end.begun_at + offset
         pid = None if end.task.link is None else end.task.link.pid
@@ -102,6 +105,7 @@ class Line:
         )
         self.waiting.append(said)
         self.size += size_of(said)
+        tally.ended(said, outcome)
         self.told(end, outcome, said, pid)
 
     def batch(self, most: int) -> list[Settlement]:
@@ -149,6 +153,8 @@ def _outcome(error: BaseException) -> Outcome:
     if isinstance(error, TaskTimeout):
         return TimedOut(_failure(error, error.stack))
     if isinstance(error, WorkerDied):
+        if error.out_of_memory and error.suspects == 1:
+            return OutOfMemory(_failure(error, error.stack))
         return Crashed(_failure(error, error.stack), suspects=error.suspects)
     if isinstance(error, TaskKilled):  # by this node: it is stopping, or may not hold the job any longer
         return Lost(started=True) if error.began else Released()
@@ -163,4 +169,5 @@ def _failure(error: BaseException, stack: str) -> Failure:
 
 def _if_cancelled(outcome: Outcome) -> Outcome:
     """Of a job whose end was asked for: being stopped is that end; an end of its own stays its own."""
-    return Cancelled() if isinstance(outcome, Crashed | Lost | TimedOut | Released | Raised) else outcome
+    is_ours = isinstance(outcome, Crashed | OutOfMemory | Lost | TimedOut | Released | Raised)
+    return Cancelled() if is_ours else outcome

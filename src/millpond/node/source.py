@@ -7,6 +7,7 @@ function travels with its tasks to each worker.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from millpond.travel import is_importable, place_of
@@ -49,6 +50,7 @@ class Source(NamedTuple):
     preload: tuple[str, ...]
     hub: Hub | None = None  # the template that all pools share
     doorway: str | None = None  # the way to a store in the node's memory
+    threads: Mapping[str, int] = {}  # by queue: how many threads libraries may start in a worker
 
 
 def source_of(app: App) -> Source:

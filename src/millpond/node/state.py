@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from millpond.job import Instant, Job, Settlement
 from millpond.node.identity import Identity
+from millpond.node.resources import NodeBudget
 from millpond.node.settle import Line
 
 if TYPE_CHECKING:
@@ -27,13 +28,14 @@ FENCE_MARGIN = 0.5  # seconds before the end of the lease: the template looks fo
 class NodeState:
     """The node, as its threads see it."""
 
-    def __init__(self, store: Store, lease: float) -> None:
+    def __init__(self, store: Store, lease: float, budget: NodeBudget | None = None) -> None:
         self.store = store
         self.heart = store  # the connection of the heartbeat
         self.durability = ""
         self.lease = lease
         self.identity = Identity()
         self.line = Line()
+        self.budget = NodeBudget() if budget is None else budget
         self.pools: dict[str, QueuePool] = {}
         self.by_queue: dict[str, QueuePool] = {}
         self.phase: Phase = "starting"
@@ -44,6 +46,7 @@ class NodeState:
         self.accepted: Callable[[Settlement, bool], None] = lambda *_: None  # the store's word on each end
         self.has_news: Callable[[], bool] = bool  # does anybody wait for the store's word?
         self.forget_news: Callable[[], None] = lambda: None
+        self.pressed: Callable[[], None] = lambda: None  # there may be more work than workers
 
     def may_claim(self) -> bool:
         """Not while held or draining, and not on a lease that may have run out."""
@@ -61,6 +64,7 @@ class NodeState:
             before = now_of_leases()
             templates = {pid for pool in self.pools.values() for pid in pool.templates()}
             self.identity.facts["templates"] = sorted(templates)
+            self.identity.facts.update(self.budget.facts())
             self.heart.renew(self.identity.id, self.identity.host, self.identity.info(), self.lease)
             self.renewed_at = before
         fence = int((before + self.lease - min(FENCE_MARGIN, 0.3 * self.lease)) * 1e9)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from millpond.job import Cancelled, Crashed, Lost, Outcome, Raised, Returned, TimedOut
+from millpond.job import Cancelled, Crashed, Lost, Outcome, OutOfMemory, Raised, Returned, TimedOut
 from millpond.node.redaction import shown
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def settled(
 
     started_at, ended_at, stored_at = times
     context, links = _origin(carrier, is_linked=attempt > 1)
-    if isinstance(outcome, Crashed | TimedOut | Lost):
+    if isinstance(outcome, Crashed | OutOfMemory | TimedOut | Lost):
         span = _tracer().start_span(
             f"run {task}",
             context=context,
@@ -185,7 +185,7 @@ def _mark(span: Span, outcome: Outcome) -> None:
     from opentelemetry.trace import StatusCode
 
     span.set_attribute(ENDED, type(outcome).__name__.lower())
-    if isinstance(outcome, Raised | TimedOut | Crashed):
+    if isinstance(outcome, Raised | TimedOut | Crashed | OutOfMemory):
         span.set_attribute(ERROR, outcome.failure.type)
         span.set_status(StatusCode.ERROR, shown(outcome.failure.message))
     elif isinstance(outcome, Lost):

@@ -1,4 +1,4 @@
-"""What a node does beside its jobs: rescues the dead, ends what was cancelled, prunes, counts.
+"""What a node does beside its jobs: rescues the dead, ends what was cancelled, prunes.
 
 One thread, a round a second (ten while a job must be ended). Nothing here is needed for a job to run; a
 round that fails is logged and the next one follows.
@@ -10,6 +10,7 @@ import logging
 import random
 import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from millpond.errors import StoreError
@@ -17,32 +18,34 @@ from millpond.node.blocked import LoopWatch
 from millpond.node.ending import Endings
 from millpond.node.events import NodeEvents, NodeRescued
 from millpond.node.identity import gone
-from millpond.store.protocol import Counts, Retention
+from millpond.store.protocol import Retention
 
 if TYPE_CHECKING:
+    from millpond.node.observing import Counting
     from millpond.node.state import NodeState
 
 logger = logging.getLogger("millpond")
 ROUND = 1.0
 QUICK = 0.05
-COUNT_EVERY = 1.0
-COUNT_SHARE = 100  # counting takes at most this part of the time
 PRUNE_EVERY = 3600.0
 
 
 class Upkeep:
     """The thread for everything else."""
 
-    def __init__(self, state: NodeState, retention: Retention, events: NodeEvents) -> None:
+    def __init__(
+        self, state: NodeState, retention: Retention, events: NodeEvents, counting: Counting
+    ) -> None:
         self._state = state
+        self._counting = counting
         self.events = events
         self.retention = retention
         self._stop = threading.Event()
-        self.counts: Counts | None = None
         self.rescued = 0
+        self.chores: tuple[Callable[[], None], ...] = ()  # what others want done in each round
         self._loops = LoopWatch()
         self._endings = Endings(state)
-        self._round_at = self._count_at = 0.0
+        self._round_at = 0.0
         self._prune_at = time.monotonic() + random.uniform(60, PRUNE_EVERY)
 
     def run(self) -> None:
@@ -67,13 +70,8 @@ class Upkeep:
     def _round(self) -> None:
         state = self._state
         now = time.monotonic()
-        if now >= self._count_at:
-            self.counts = state.store.counts()
-            took = time.monotonic() - now
-            self._count_at = now + max(COUNT_EVERY, COUNT_SHARE * took)
-            dead = gone(self.counts.nodes, state.identity.id)
-        else:
-            dead = []
+        counts = self._counting.counts
+        dead = [] if counts is None else gone(counts.nodes, state.identity.id)
         if state.phase in ("running", "held"):
             found = state.store.rescue(state.identity.id, dead)
             if found.nodes:
@@ -83,3 +81,5 @@ class Upkeep:
         if now >= self._prune_at:
             self._prune_at = now + PRUNE_EVERY
             state.store.prune(self.retention)
+        for chore in self.chores:
+            chore()

@@ -9,8 +9,11 @@ import logging
 from collections.abc import Mapping
 
 from millpond.node.events import (
+    BreakerClosed,
+    BreakerOpened,
     JobCompleted,
     JobDied,
+    JobDrags,
     JobRetried,
     JobStopped,
     NodeEvent,
@@ -21,8 +24,12 @@ from millpond.node.events import (
     PoolUnhealthy,
     QueueBackingUp,
     QueueCaughtUp,
+    ScaledDown,
+    ScaledUp,
     StoreBack,
     StoreLost,
+    TickLate,
+    TickMissed,
     WaitInBounds,
     WaitTooLong,
     WorkerCrashed,
@@ -41,6 +48,9 @@ SENTENCES: Mapping[type, tuple[int, str]] = {
     QueueCaughtUp: (logging.INFO, "pool {pool} has caught up after {lasted:.0f} s"),
     WaitTooLong: (logging.WARNING, "jobs of pool {pool} wait {waited:.1f} s, longer than {max_wait:g} s"),
     WaitInBounds: (logging.INFO, "jobs of pool {pool} begin in time again after {lasted:.0f} s"),
+    ScaledUp: (logging.INFO, "pool {sentence}"),
+    ScaledDown: (logging.INFO, "pool {sentence}"),
+    JobDrags: (logging.WARNING, "{task} in pool {pool} has been running for {running_for:.0f} s, too long"),
     PoolUnhealthy: (logging.ERROR, "pool {pool} is in trouble: {cause}"),
     PoolHealthy: (logging.INFO, "pool {pool} is well again after {lasted:.0f} s"),
     WorkerUp: (logging.DEBUG, "worker {worker} of pool {pool} started"),
@@ -51,6 +61,10 @@ SENTENCES: Mapping[type, tuple[int, str]] = {
     JobRetried: (logging.WARNING, "{task} {cause} and will run again"),
     JobDied: (logging.ERROR, "{task} is dead: {reason}"),
     JobStopped: (logging.INFO, "{task} was cancelled: {reason}"),
+    BreakerOpened: (logging.ERROR, "{task} failed {failures} times in a row and rests: {error}"),
+    BreakerClosed: (logging.INFO, "{task} works again"),
+    TickMissed: (logging.WARNING, "{task} did not run ({reason}; instants: {instants})"),
+    TickLate: (logging.WARNING, "a tick of {task} was enqueued {late:.1f} s late"),
 }
 
 

@@ -169,6 +169,32 @@ class CrewControl(Driving):
         else:
             self.call_soon(command)
 
+    def want(self, workers: int | None, keep: int, most: int, idle_timeout: float) -> None:
+        """How many workers to have now, and how long they may stand idle where there are more than `keep`.
+        None: as many as there is work for. Those beyond `most` leave when they have nothing to do."""
+        size = (workers, keep, most, idle_timeout)
+        if (self.wanted, self.keep, self.most, self.idle_timeout) == size:
+            return
+
+        def command() -> None:
+            self.wanted, self.keep, self.most, self.idle_timeout = size
+
+        if self.dispatcher is None:
+            command()
+        else:
+            self.call_soon(command)
+
+    def recycle(self, pid: int) -> None:
+        """Replace one worker: it gets nothing more, and leaves when what it runs has ended."""
+
+        def command() -> None:
+            for link in list(self.links.values()):
+                if link.pid == pid and link.ready and link.draining is None and link.gone_at is None:
+                    self.upkeep.let_go(link, "recycled")
+
+        if self.dispatcher is not None:
+            self.call_soon(command)
+
     def shutdown(self, *, wait: bool, cancel: bool, timeout: float | None) -> None:
         """Stop accepting, finish or stop what there is, end the workers."""
         if self.owner_pid != os.getpid():

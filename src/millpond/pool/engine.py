@@ -58,10 +58,16 @@ MEMORY_POLL = 0.1
 class Engine(Settling):
     """State and turns of one pool of worker processes."""
 
+    wanted: int | None = None  # a size decided from outside; None: by what waits
+    keep = 0  # workers that stay however idle they are, beside `least`
+    live = 0  # workers that take tasks or will, as of the last look at the size
+    start_cost: float | None = None  # seconds from the wish for a worker until it is ready
+
     def __init__(self, options: PoolOptions) -> None:
         super().__init__()
         self.options = options
         self.most, self.least = options.max_workers, options.min_workers
+        self.idle_timeout = options.idle_timeout
         self.owner_pid = os.getpid()
         self.lock = threading.Lock()
         self.holder = 0  # the thread inside the lock
@@ -260,7 +266,7 @@ class Engine(Settling):
             self._assign(now)
         waiting = len(self.queue) + len(self.returned)
         self.eager = bool(self.idle) or len(self.links) < self.most or self.options.concurrency > 1
-        if waiting and len(self.links) < self.most:
+        if waiting and len(self.links) < (self.most if self.wanted is None else max(1, self.wanted)):
             self.attention = True
 
     def _hand_over(self, now: float) -> bool:

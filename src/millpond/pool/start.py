@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from multiprocessing import reduction
 from multiprocessing.context import BaseContext
 from typing import Any, NamedTuple, Protocol
@@ -85,7 +86,9 @@ class Starter(Protocol):
 class TemplateProcess:
     """The template, and the socket on which it hears orders."""
 
-    def __init__(self, preload: tuple[str, ...], *, fenced: bool) -> None:
+    def __init__(
+        self, preload: tuple[str, ...], *, fenced: bool, environment: Mapping[str, str] | None = None
+    ) -> None:
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         settings = {
             "path": list(map(str, sys.path)),
@@ -99,6 +102,7 @@ class TemplateProcess:
                 [sys.executable, *flags, "-c", BOOT, str(theirs.fileno()), str(os.getpid())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
+                env={**os.environ, **environment} if environment else None,
                 process_group=0,  # Ctrl-C in a terminal must not reach it
             )
         self.control.send(marshal.dumps(settings))
@@ -117,8 +121,9 @@ class TemplateProcess:
 class Hub:
     """One template for several pools, which all preload the same; started when the first one needs it."""
 
-    def __init__(self, preload: tuple[str, ...]) -> None:
+    def __init__(self, preload: tuple[str, ...], environment: Mapping[str, str] | None = None) -> None:
         self._preload = preload
+        self._environment = environment
         self._lock = threading.Lock()
         self._template: TemplateProcess | None = None
 
@@ -129,7 +134,7 @@ class Hub:
                 self._template.close()
                 self._template = None
             if self._template is None:
-                self._template = TemplateProcess(self._preload, fenced=True)
+                self._template = TemplateProcess(self._preload, fenced=True, environment=self._environment)
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
                 order = template.ORDER.pack(template.ATTACH, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 PAGE_SIZE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
@@ -21,6 +22,16 @@ def resident(pid: int) -> int:
             return own_memory(file.read())
     except (OSError, IndexError):
         return 0
+
+
+def cpu_seconds(pid: int) -> float:
+    """The processor time that a process has used in its life; 0 if it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
+    except (OSError, IndexError):
+        return 0.0
 
 
 def oom_kills() -> int:

@@ -35,6 +35,8 @@ EXIT_CODE_WAIT = 2.0  # how long the exit code may lag behind the pidfd
 MOST_LOSSES = 2  # a task that was there each time the template died is the likely reason
 LEAVE_WAIT = 5.0  # a worker told to go is killed after this
 
+RECYCLED = ("tasks", "memory", "age", "recycled")  # reasons for which a worker is replaced by plan
+
 
 class Upkeep(Starting, Stopping):
     """The dispatcher's view of the crew."""
@@ -43,6 +45,7 @@ class Upkeep(Starting, Stopping):
         super().__init__(engine)
         self.oom_seen = oom_kills()
         self.active_at = 0.0
+        self.greeted_at = math.inf  # when the first worker was ready
 
     # --- one round ------------------------------------------------------------------------------------
     def round(self, now: float, events: list[tuple[int, int]]) -> None:
@@ -142,13 +145,17 @@ class Upkeep(Starting, Stopping):
             starting=starting,
             waiting=-(-waiting // self.options.concurrency),
         )
-        least = 0 if engine.closing else engine.least
-        decision = plan(crew, Bounds(least, engine.most, self.options.idle_timeout), self.now)
+        least = 0 if engine.closing else max(engine.least, min(engine.keep, engine.most))
+        wanted = 0 if engine.closing and engine.wanted is not None else engine.wanted
+        decision = plan(crew, Bounds(least, engine.most, engine.idle_timeout, wanted), self.now)
         surplus = len(live) - engine.most
         for index, identity in enumerate(decision.retire):
             self._drain(engine.links[identity], "resize" if index < surplus else "idle")
         if decision.look_again_at is not None:
             self.by(decision.look_again_at)
+        engine.live = len(live) - len(decision.retire) + decision.start
+        if decision.retire and engine.wanted is not None:
+            engine.wanted = min(engine.wanted, engine.live)  # else they would be started again at once
         self._start_some(decision.start)
 
     # --- hearing -----------------------------------------------------------------------------------
@@ -188,6 +195,10 @@ class Upkeep(Starting, Stopping):
             engine.degraded = False
             engine.news.append(PoolRecovered(engine.starts.failures))
         engine.starts = after_success()
+        if link.born_at >= self.greeted_at:  # those before it waited for the template, too
+            took, known = self.now - link.born_at, engine.start_cost
+            engine.start_cost = took if known is None else known + (took - known) * 0.2
+        self.greeted_at = min(self.greeted_at, self.now)
         engine.news.append(WorkerStarted(link.pid))
         engine.rest(link, self.now)
 
@@ -255,7 +266,7 @@ class Upkeep(Starting, Stopping):
             engine.idle.remove(link)
         reason = link.killed_for or link.draining or "died"
         if link.leaving_at is not None:
-            engine.tally.recycled += link.killed_for is None and reason in ("tasks", "memory", "age")
+            engine.tally.recycled += link.killed_for is None and reason in RECYCLED
         if engine.respawns is not None and link.ready and reason == "died":
             engine.respawns = after_death(engine.respawns, self.now)
         code = link.exitcode
@@ -288,6 +299,10 @@ class Upkeep(Starting, Stopping):
         if link.inflight:
             engine.returned.extendleft(reversed(link.recall()))
         self._see_off(link)
+
+    def let_go(self, link: Link, reason: str) -> None:
+        """Somebody outside wants this worker to leave when it is done."""
+        self._drain(link, reason)
 
     # --- time ------------------------------------------------------------------------------------------
     def _expire(self) -> None:

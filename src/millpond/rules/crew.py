@@ -24,6 +24,7 @@ class Bounds(NamedTuple):
     least: int
     most: int
     idle_timeout: float
+    wanted: int | None = None  # decided by somebody who knows more; None: as many as there is work for
 
 
 class Plan(NamedTuple):
@@ -35,10 +36,13 @@ class Plan(NamedTuple):
 
 
 def plan(crew: Crew, bounds: Bounds, now: float) -> Plan:
-    """Grow while work waits, shrink what has been idle too long, keep within the bounds."""
+    """Grow while work waits, or to the size that was decided; shrink what has been idle too long, down to the
+    least; keep within the bounds. Who lets somebody go must not want as many any more."""
     live = len(crew.idle) + crew.busy + crew.starting
-    wanted = min(bounds.most, max(bounds.least, crew.busy + crew.waiting))
-    start = max(0, wanted - live)
+    wanted = crew.busy + crew.waiting
+    if bounds.wanted is not None:
+        wanted = bounds.wanted or (1 if crew.waiting and not live else 0)  # work is never left alone
+    start = max(0, min(bounds.most, max(bounds.least, wanted)) - live)
     surplus = max(0, live - bounds.most)
     retire = [worker for worker, _ in crew.idle[:surplus]]
     spare = live - len(retire) - bounds.least

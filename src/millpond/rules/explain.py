@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from millpond.job import ENDS, MICROSECONDS, Instant, Job, JobState
@@ -28,8 +28,13 @@ class Facts(Protocol):
     def nodes(self) -> Sequence[object]: ...
 
 
-def why(job: Job, parents: Sequence[Job], facts: Facts, now: Instant) -> str:
-    """One sentence."""
+def why(
+    job: Job, parents: Sequence[Job], facts: Facts, now: Instant, short: Mapping[str, str] | None = None
+) -> str:
+    """One sentence. `short` is what nodes say their tasks wait for: memory, cores, tokens."""
+    lacking = (short or {}).get(job.task)
+    if lacking is not None and job.started_at is None and job.state in (JobState.QUEUED, JobState.RUNNING):
+        return f"It waits for {lacking}."
     match job.state:
         case JobState.BLOCKED:
             return _blocked(job, parents)
@@ -70,7 +75,7 @@ def _running(job: Job, now: Instant) -> str:
 def _scheduled(job: Job, now: Instant) -> str:
     left = max(0, job.run_at - now) / MICROSECONDS
     again = f", attempt {job.attempt + 1}" if job.attempt else ""
-    return f"It is due in {_span(left)}{again}."
+    return f"It is due in {span(left)}{again}."
 
 
 def _queued(job: Job, facts: Facts, now: Instant) -> str:
@@ -86,10 +91,11 @@ def _queued(job: Job, facts: Facts, now: Instant) -> str:
 
 
 def _since(instant: Instant | None, now: Instant) -> str:
-    return "an unknown time" if instant is None else _span(max(0, now - instant) / MICROSECONDS)
+    return "an unknown time" if instant is None else span(max(0, now - instant) / MICROSECONDS)
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
+    """A duration for people."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     if seconds < 3600:

@@ -19,12 +19,14 @@ from millpond.job import (
     JobState,
     Lost,
     Outcome,
+    OutOfMemory,
     Raised,
     Released,
     Returned,
     Snoozed,
     TimedOut,
     Transition,
+    Unsatisfiable,
 )
 from millpond.rules.retry import delay_after
 
@@ -83,10 +85,8 @@ def settle(job: Job, outcome: Outcome, now: Instant) -> Transition:
             return _failed(job, now, "failed", final=outcome.final, retry_in=outcome.retry_in)
         case TimedOut():
             return _failed(job, now, "timeout")
-        case Crashed():
-            return _crashed(job, outcome)
-        case Lost():
-            return _lost(job, outcome)
+        case Crashed() | OutOfMemory() | Lost() | Unsatisfiable():
+            return _cut_short(job, outcome)
         case Snoozed():
             return _again(job, now, outcome.delay)
         case Cancelled():
@@ -124,6 +124,19 @@ def _failed(
     return _again(job, now, delay, attempt=job.attempt + 1, errors=errors)
 
 
+def _cut_short(job: Job, outcome: Crashed | OutOfMemory | Lost | Unsatisfiable) -> Transition:
+    """The function did not come to an end of its own."""
+    match outcome:
+        case Crashed():
+            return _crashed(job, outcome)
+        case OutOfMemory():
+            return _out_of_memory(job, outcome)
+        case Lost():
+            return _lost(job, outcome)
+        case Unsatisfiable():
+            return _end(job, DEAD, reason="resources", attempt=job.attempt)
+
+
 def _crashed(job: Job, outcome: Crashed) -> Transition:
     if outcome.suspects > 1:  # charges nobody; each is tried once by itself, and only that is charged
         return _same_place(job, attempt=job.attempt + 1, alone=True)
@@ -131,6 +144,14 @@ def _crashed(job: Job, outcome: Crashed) -> Transition:
     if crashes >= job.options.max_crashes:
         return _end(job, DEAD, reason="crashed", attempt=job.attempt + 1, crashes=crashes)
     return _same_place(job, attempt=job.attempt + 1, crashes=crashes, alone=job.alone)
+
+
+def _out_of_memory(job: Job, outcome: OutOfMemory) -> Transition:
+    """The kernel's kill is charged as a crash; a stop by the node as a loss, of which there may be more."""
+    crashes, lost = job.crashes + (not outcome.preempted), job.lost + outcome.preempted
+    if outcome.final or crashes >= job.options.max_crashes or lost >= job.options.max_lost:
+        return _end(job, DEAD, reason="memory", attempt=job.attempt + 1, crashes=crashes, lost=lost)
+    return _same_place(job, attempt=job.attempt + 1, crashes=crashes, lost=lost, alone=job.alone)
 
 
 def _lost(job: Job, outcome: Lost) -> Transition:

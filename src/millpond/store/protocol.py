@@ -234,11 +234,15 @@ class Store(Protocol):
 
     # 12
     def search(self, chosen: Filter, limit: int = 100, cursor: str | None = None) -> Page:
-        """Jobs, newest first."""
+        """Jobs, newest first. A page may be short though there is more: go on while there is a cursor."""
 
     # 13
-    def counts(self) -> Counts:
-        """How many jobs there are, by queue and state, and which nodes."""
+    def counts(self, *, ready_only: bool = False) -> Counts:
+        """How many jobs there are, by queue and state, and which nodes.
+
+        With `ready_only` just those that stand in line and are not parked at a full slot: what more workers
+        could run. It is quick however much has ended.
+        """
 
     # 14
     def statistics(self, since: int, until: int) -> list[Minute]:

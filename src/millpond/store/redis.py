@@ -275,9 +275,9 @@ class RedisStore:
         """Jobs, newest first."""
         return reading.search(self._server, chosen, limit, cursor)
 
-    def counts(self) -> Counts:
+    def counts(self, *, ready_only: bool = False) -> Counts:
         """How many jobs there are, by queue and state, and which nodes."""
-        return reading.counts(self._server)
+        return reading.counts(self._server, ready_only=ready_only)
 
     def statistics(self, since: int, until: int) -> list[Minute]:
         """What happened from one minute up to another."""

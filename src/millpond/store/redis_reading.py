@@ -17,6 +17,7 @@ from millpond.store.relational.statistics import minutes_of
 
 ALL = tuple(state.value for state in JobState)
 MINUTES = 500  # read at once
+MOST_LOOKED = 20_000  # jobs that one search looks at: those of a rare task may be far apart
 
 
 def get(server: Server, ids: Sequence[str]) -> list[Job | None]:
@@ -33,10 +34,14 @@ def search(server: Server, chosen: Filter, limit: int, cursor: str | None) -> Pa
     limit = max(1, min(limit, PAGE))
     narrow = chosen.queue is not None or chosen.task is not None
     rows: list[Any] = []
+    looked = 0
     for ids in pages(server, chosen, ALL, cursor or "", PAGE if narrow else limit):
         rows += server.run("get", (ids, condition(chosen)), writes=False)
+        looked += len(ids)
         if len(rows) >= limit:
             break
+        if looked >= MOST_LOOKED:
+            return Page(tuple(readable(rows)), ids[-1])
     rows = rows[:limit]
     return Page(tuple(readable(rows)), rows[-1][0].decode() if len(rows) == limit else None)
 
@@ -65,9 +70,9 @@ def pages(
             return
 
 
-def counts(server: Server) -> Counts:
-    """Everything there is, in numbers."""
-    settings, numbers, oldest, nodes, now = server.run("counts", (), writes=False)
+def counts(server: Server, *, ready_only: bool = False) -> Counts:
+    """Everything there is, in numbers, or only what could be claimed."""
+    settings, numbers, oldest, nodes, now = server.run("counts", (int(ready_only),), writes=False)
     found: dict[str, QueueCounts] = {}
     since = {queue: max(0.0, (int(now) - int(run_at)) / MICROSECONDS) for queue, run_at in oldest}
     for queue, paused, rate in settings:

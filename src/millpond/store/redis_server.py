@@ -37,6 +37,7 @@ from millpond.store.redis_scripts import Script, script
 SCHEMA = 1
 TIMEOUT = 5.0  # seconds an answer, or a connection, is waited for
 MOVES = 3  # how often a cluster may send us elsewhere
+SAMPLE = 10.0  # seconds between two comparisons of the server's clock with ours
 BUSY = ("BUSY", "LOADING", "TRYAGAIN")
 UNAVAILABLE = ("OOM", "MISCONF", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "NOREPLICAS", "UNBLOCKED")
 REFUSED = ("NOPERM", "NOAUTH", "WRONGPASS")
@@ -62,15 +63,28 @@ _inherited: list[Any] = []
 
 
 class RedisClock:
-    """The server's clock. `shift` moves it, `freeze` stops it; only tests ever do."""
+    """The server's clock, followed by our monotonic one: a step of our wall clock moves nothing. `shift`
+    moves it, `freeze` stops it; only tests ever do."""
 
     def __init__(self) -> None:
         self.shift = 0
         self.frozen: int | None = None
+        self._offset = (time.time_ns() - time.monotonic_ns()) // 1000  # until the server has been asked
+        self._sampled_at = -SAMPLE
+
+    def is_old(self) -> bool:
+        """Is it time to ask the server again?"""
+        return time.monotonic() - self._sampled_at > SAMPLE
+
+    def set(self, server: int) -> None:
+        """Take this for the server's time now."""
+        self._offset = server - time.monotonic_ns() // 1000
+        self._sampled_at = time.monotonic()
 
     def now(self) -> int:
         """About what the server's clock says; scripts ask the server itself."""
-        return (time.time_ns() // 1000 if self.frozen is None else self.frozen) + self.shift
+        running = time.monotonic_ns() // 1000 + self._offset
+        return (running if self.frozen is None else self.frozen) + self.shift
 
     def freeze(self) -> None:
         """Stop the clock; from here on only `shift` moves it."""
@@ -123,6 +137,9 @@ class Server:
     def run(self, name: str, arguments: object, *, writes: bool = True) -> Any:
         """Run a script. `writes`: if its answer is lost, nobody knows whether it ran."""
         self._ready()
+        if self.clock.is_old():
+            seconds, microseconds = self.send("TIME")
+            self.clock.set(int(seconds) * 1_000_000 + int(microseconds))
         return self._run(name, arguments, writes)
 
     def _run(self, name: str, arguments: object, writes: bool) -> Any:

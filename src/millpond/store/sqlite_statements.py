@@ -42,6 +42,25 @@ def statements(request: Query | Many) -> list[Statement]:
     return [Statement(statement("sqlite", name), [row[:taken] for row in rows], many=True), change]
 
 
+# Only what was asked for is said: a condition that may be off keeps SQLite from using an index for it.
+FOUND_BY = (
+    "queue = ?1",
+    "task = ?2",
+    "id IN (SELECT value FROM json_each(?3))",
+    "id < ?4",
+)
+
+
+def _condition(states: Sequence[str] | None, parameters: Sequence[Any]) -> str:
+    """What a search looks for. One state is written as such: only then does a partial index apply."""
+    wanted = [text for text, value in zip(FOUND_BY, parameters, strict=False) if value is not None]
+    if states and len(states) == 1:
+        wanted.append(f"state = {_literals(states)}")
+    elif states:
+        wanted.append(f"state IN ({_literals(states)})")
+    return " AND ".join(wanted) or "TRUE"
+
+
 def _one(name: str, parameters: Sequence[Any]) -> Statement:
     """States are written into the text, so that partial indexes apply."""
     text = ""
@@ -50,8 +69,7 @@ def _one(name: str, parameters: Sequence[Any]) -> Statement:
         text = statement("sqlite", f"{name}_in").replace("{states}", _literals(states))
     elif name == "search":
         states, *parameters = parameters
-        condition = f"state IN ({_literals(states)})" if states else "TRUE"
-        text = statement("sqlite", "search_in").replace("{condition}", condition)
+        text = statement("sqlite", "search_in").replace("{condition}", _condition(states, parameters))
     bound = [_json(value).decode() if isinstance(value, list) else value for value in parameters]
     return Statement(text or statement("sqlite", name), bound, many=False)
 

@@ -28,11 +28,16 @@ def search(chosen: Filter, limit: int, cursor: str | None) -> Steps[Page]:
     return Page(tuple(jobs), rows[-1][0] if len(rows) == limit else None)
 
 
-def counts(now: Instant) -> Steps[Counts]:
-    """Everything there is, in numbers."""
+def counts(now: Instant, *, ready_only: bool = False) -> Steps[Counts]:
+    """Everything there is, in numbers; or only what could be claimed, which is quick to count."""
     settings = yield Query("all_queues", ())
-    numbers = yield Query("counts", ())
-    oldest: dict[str, int] = dict((yield Query("oldest", ())))
+    if ready_only:
+        ready = yield Query("ready_counts", ())
+        numbers = [(queue, JobState.QUEUED, number) for queue, number, _ in ready]
+        oldest: dict[str, int] = {queue: since for queue, _, since in ready}
+    else:
+        numbers = yield Query("counts", ())
+        oldest = dict((yield Query("oldest", ())))
     found = {name: QueueCounts(name, bool(paused), rate, {}, None) for name, paused, rate in settings}
     for queue, state, number in numbers:
         record = found.setdefault(queue, QueueCounts(queue, False, None, {}, None))

@@ -144,9 +144,9 @@ class RelationalStore(ABC):
         """Jobs, newest first."""
         return self.read(lambda _: reading.search(chosen, limit, cursor))
 
-    def counts(self) -> Counts:
+    def counts(self, *, ready_only: bool = False) -> Counts:
         """How many jobs there are, by queue and state, and which nodes."""
-        return self.read(reading.counts)
+        return self.read(lambda now: reading.counts(now, ready_only=ready_only))
 
     def statistics(self, since: int, until: int) -> list[Minute]:
         """What happened from one minute up to another."""
@@ -169,10 +169,12 @@ class RelationalStore(ABC):
 
     def record(self, name: str, value: bytes | None = None, version: int | None = None) -> Document:
         """Read or write a versioned document."""
-        return self.write(lambda _: records.record(name, value, version))
+        run = self.read if value is None else self.write
+        return run(lambda _: records.record(name, value, version))
 
     def log(
         self, name: str, entries: Sequence[bytes] = (), *, after: int = 0, limit: int = 100, keep: int = 1000
     ) -> list[Entry]:
         """Append to a bounded log and read on from a number."""
-        return self.write(lambda now: records.log(name, entries, now, after=after, limit=limit, keep=keep))
+        run = self.write if entries else self.read
+        return run(lambda now: records.log(name, entries, now, after=after, limit=limit, keep=keep))

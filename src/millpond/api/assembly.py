@@ -1,0 +1,105 @@
+"""Puts the API together: routes, the gate before them, and the OpenAPI document.
+
+`asgi(app)` is what a program mounts in its own ASGI app; `build` is the same with every option.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from millpond.api import dead, figures, jobs, looking, nodes, pages, pools, queues, recurring, session, shapes
+from millpond.api.answers import Answer, invalid, of_status
+from millpond.api.desk import Desk
+from millpond.api.gate import Gate
+from millpond.api.options import ApiOptions
+from millpond.api.tokens import token
+from millpond.rules.access import Scope
+
+if TYPE_CHECKING:
+    from millpond.app import App
+
+ROUTERS = (looking, jobs, queues, pools, nodes, dead, recurring, session, figures, pages)
+ABOUT = """Look at and steer a fleet of Millpond nodes. Instants are ISO 8601 in UTC, durations are seconds.
+Reading needs a read token unless the server listens on loopback only; every change needs the admin token."""
+
+
+def asgi(
+    app: App,
+    *,
+    admin_token: str | None = None,
+    read_token: str | None = None,
+    hosts: Iterable[str] = (),
+    open_reads: bool = False,
+    open_metrics: bool = False,
+    behind_tls: bool = False,
+) -> Gate:
+    """The HTTP API and dashboard of an app, to be mounted in an ASGI application.
+
+    Without `admin_token` nothing can be changed; without `read_token` nothing can be read unless
+    `open_reads` says so. `hosts` are the names by which your server is asked, beside localhost.
+    """
+    given: tuple[tuple[Scope, str | None], ...] = (("admin", admin_token), ("read", read_token))
+    known = [token(scope, text) for scope, text in given if text is not None]
+    options = ApiOptions(
+        tokens=lambda: known,
+        host="*",
+        hosts=frozenset(host.lower() for host in hosts),
+        open_reads=open_reads,
+        open_metrics=open_metrics,
+        behind_tls=behind_tls,
+        app_name=app.name,
+    )
+    return build(app, options)
+
+
+def build(app: App, options: ApiOptions) -> Gate:
+    """The API behind its gate."""
+    inner = FastAPI(title="Millpond", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
+    desk = Desk(app, options)
+    inner.state.desk = desk
+    inner.state.files = pages.built()
+    for part in ROUTERS:
+        inner.include_router(part.router)
+    inner.add_api_route("/api/v1/openapi.json", _openapi, include_in_schema=False)
+    inner.add_exception_handler(HTTPException, _refused)
+    inner.add_exception_handler(RequestValidationError, _mistaken)
+    return Gate(inner, desk)
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return of_status(error).response()
+
+
+async def _mistaken(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return invalid(error).response()
+
+
+async def _openapi(request: Request) -> Answer:
+    """The OpenAPI document."""
+    return Answer(document(request.app))
+
+
+def document(inner: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document, made on first use."""
+    if inner.openapi_schema is None:
+        desk: Desk = inner.state.desk
+        made = get_openapi(title="Millpond", version=desk.version, description=ABOUT, routes=inner.routes)
+        parts = made.setdefault("components", {})
+        parts.setdefault("schemas", {})["Problem"] = shapes.Problem.model_json_schema(
+            ref_template="#/components/schemas/{model}"
+        )
+        parts["schemas"].update(parts["schemas"]["Problem"].pop("$defs", {}))
+        parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        made["security"] = [{"token": []}, {}]
+        inner.openapi_schema = made
+    return inner.openapi_schema

@@ -1,0 +1,129 @@
+"""Routes that show how things stand: overview, statistics, tasks, the live stream, the audit log."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from millpond.api import shapes
+from millpond.api.answers import Answer, Route
+from millpond.api.audit import NAME as AUDIT
+from millpond.api.audit import address_of
+from millpond.api.desk import Seat, caller_of
+from millpond.api.documents import moment
+from millpond.api.requests import After, Limit, QueueName
+from millpond.api.series import WINDOWS, series
+from millpond.api.session import session_document
+from millpond.api.stream import Stream
+from millpond.api.tails import Tail
+from millpond.api.watch import message
+from millpond.job import ENDS
+from millpond.signature import hints_of
+from millpond.task import Task
+
+router = APIRouter(prefix="/api/v1", route_class=Route, tags=["looking"])
+
+
+@router.get("/overview", name="overview.show", responses=shapes.answer(shapes.Overview))
+async def overview(desk: Seat) -> Answer:
+    """All that the first page shows, in one document."""
+    return Answer(await desk.overview())
+
+
+@router.get("/statistics", name="statistics.show", responses=shapes.answer(shapes.Statistics))
+async def statistics(
+    desk: Seat, window: Literal["1h", "6h", "24h"] = "1h", queue: QueueName | None = None
+) -> Answer:
+    """What happened, by minute or by five, as columns for charts."""
+    snapshot = await desk.snapshot()
+    until, back = int(snapshot.at // 60), WINDOWS[window].minutes + WINDOWS[window].step
+    minutes = await desk.ask(desk.store.statistics, until - back, until + 1)
+    open_now = {
+        counts.queue: sum(number for state, number in counts.states.items() if state not in ENDS)
+        for counts in snapshot.counts.queues
+        if queue is None or counts.queue == queue
+    }
+    chosen = [line for line in minutes if queue is None or line.queue == queue]
+    return Answer({"window": window, **series(chosen, WINDOWS[window], until, open_now)})
+
+
+@router.get("/events", name="events.stream", responses={200: {"content": {"text/event-stream": {}}}})
+async def events(
+    desk: Seat, request: Request, last_event_id: Annotated[int | None, Query(ge=0, le=2**53)] = None
+) -> Response:
+    """The live stream: server-sent events. Resumes after the id in Last-Event-ID."""
+    said = request.headers.get("last-event-id", "")
+    last = int(said) if said.isdecimal() and len(said) < 16 else last_event_id
+    caller = caller_of(request.scope)
+    listener, first = await desk.watch.attach(address_of(request.scope), last)
+    hello = {
+        "at": moment(desk.store.clock.now()),
+        "version": desk.version,
+        "last_event": desk.watch.told,
+        "session": session_document(desk, caller),
+    }
+    return Stream(desk.watch, listener, [message("hello", hello), *first], caller.expires_at)
+
+
+@router.get("/events/recent", name="events.list", responses=shapes.answer(shapes.Events))
+async def recent_events(desk: Seat, after: After = 0, limit: Limit = 100) -> Answer:
+    """The last events, newest first."""
+    await desk.snapshot()
+    lines = desk.gathering.events.lines(after)
+    return Answer({"events": lines[: -limit - 1 : -1], "last": desk.gathering.events.last})
+
+
+@router.get("/audit", name="audit.list", responses=shapes.answer(shapes.Audit))
+async def audit(desk: Seat, after: After = 0, limit: Limit = 100) -> Answer:
+    """Who changed what, newest first."""
+
+    def look() -> list[dict[str, Any]]:
+        tail = Tail(desk.store, AUDIT, keep=limit)
+        tail.last = after
+        tail.read()
+        return tail.lines()[::-1]
+
+    return Answer({"audit": await desk.ask(look)})
+
+
+@router.get("/tasks", name="tasks.list", responses=shapes.answer(shapes.Tasks))
+async def tasks(desk: Seat) -> Answer:
+    """The registered tasks, with what they take."""
+    known = sorted(desk.app.tasks.values(), key=lambda task: task.name) if desk.options.knows_tasks else []
+    return Answer({"tasks": [_task(task) for task in known]})
+
+
+def _task(task: Task[..., Any]) -> dict[str, Any]:
+    return {
+        "task": task.name,
+        "queue": task.queue,
+        "kind": "async" if task.is_async else "sync",
+        "priority": int(task.priority),
+        "timeout": task.timeout,
+        "parameters": _parameters(task),
+        "recurring": hasattr(task, "cadence"),
+    }
+
+
+def _parameters(task: Task[..., Any]) -> list[dict[str, Any]]:
+    try:
+        signature, hints = inspect.signature(task.function), hints_of(task.function)
+    except (TypeError, ValueError):
+        return []
+    return [
+        {
+            "name": name,
+            "annotation": _said(hints.get(name, Any)),
+            "required": parameter.default is parameter.empty,
+            "default": None if parameter.default is parameter.empty else repr(parameter.default)[:100],
+        }
+        for name, parameter in signature.parameters.items()
+        if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+    ]
+
+
+def _said(hint: Any) -> str:
+    return inspect.formatannotation(hint)[:100]

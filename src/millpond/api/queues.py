@@ -1,0 +1,67 @@
+"""Routes about queues: how they stand, and who may claim from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from millpond.api import shapes
+from millpond.api.answers import Answer, Route
+from millpond.api.audit import note
+from millpond.api.desk import Desk, Seat
+from millpond.api.overview import Document
+from millpond.api.problems import Problem
+from millpond.api.requests import Nothing, QueueName, Rate
+
+router = APIRouter(prefix="/api/v1/queues", route_class=Route, tags=["queues"])
+
+
+@router.get("", name="queues.list", responses=shapes.answer(shapes.Queues))
+async def list_queues(desk: Seat) -> Answer:
+    """Every queue with its counts, ages and rates."""
+    return Answer({"queues": (await desk.overview())["queues"]})
+
+
+@router.get("/{queue}", name="queues.show", responses=shapes.answer(shapes.Queue))
+async def show_queue(desk: Seat, queue: QueueName) -> Answer:
+    """One queue with the pools that serve it and the tasks that go there."""
+    overview = await desk.overview()
+    found = one(overview, queue)
+    tasks = sorted(task.name for task in list(desk.app.tasks.values()) if task.queue == queue)
+    pools = [pool for pool in overview["pools"] if queue in pool["queues"]]
+    return Answer({**found, "pool_items": pools, "tasks": tasks})
+
+
+@router.post("/{queue}/pause", name="queue.pause", responses=shapes.answer(shapes.Queue))
+async def pause(desk: Seat, request: Request, queue: QueueName, _: Nothing) -> Answer:
+    """Stop claiming from a queue. What runs goes on."""
+    return await _configure(desk, request, queue, paused=True)
+
+
+@router.post("/{queue}/resume", name="queue.resume", responses=shapes.answer(shapes.Queue))
+async def resume(desk: Seat, request: Request, queue: QueueName, _: Nothing) -> Answer:
+    """Claim from a queue again."""
+    return await _configure(desk, request, queue, paused=False)
+
+
+@router.put("/{queue}/rate", name="queue.rate", responses=shapes.answer(shapes.Queue))
+async def rate(desk: Seat, request: Request, queue: QueueName, said: Rate) -> Answer:
+    """Limit how many jobs of a queue start in a second."""
+    return await _configure(desk, request, queue, rate=said.rate or 0.0)
+
+
+async def _configure(desk: Desk, request: Request, queue: str, **settings: Any) -> Answer:
+    note(request.scope, queue, **settings)
+    one(await desk.overview(), queue)  # a typing error shall not make a queue
+    await desk.ask(desk.store.configure, queue=queue, **settings)
+    desk.gathering.forget()
+    return Answer(one(await desk.overview(), queue))
+
+
+def one(overview: Document, queue: str) -> Document:
+    """The queue of that name, or the Problem that there is none."""
+    for found in overview["queues"]:
+        if found["queue"] == queue:
+            return dict(found)
+    raise Problem("unknown-queue", f"no job is in a queue {queue!r}, and no node serves one")

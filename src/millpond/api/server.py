@@ -1,0 +1,139 @@
+"""The API as a server of its own: uvicorn with the deadlines it lacks, and an end within a second.
+
+A client that sends nothing, or a header drop by drop, is cut off; a connection that was closed but whose peer
+takes nothing is cut off, too. At a signal the event streams are ended first: nothing else would end them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from millpond.api.gate import LONGEST_HEAD, Gate
+
+logger = logging.getLogger("millpond.api")
+HEAD = 10.0  # seconds for a request's head to come
+IDLE = 15.0  # seconds that a connection is kept without a request
+CLOSING = 5.0  # seconds for the last of an answer to be taken
+MOST_CONNECTIONS = 400  # of which requests are served; the rest is told to come back
+MOST_OPEN = 500  # beyond it a connection is closed without a word
+GRACE = 1  # seconds that requests have when the server stops
+BACKLOG = 256
+
+
+class Patient(H11Protocol):
+    """A connection whose patience ends."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait for a head; let the app cut the connection."""
+        super().connection_made(transport)
+        if len(self.connections) > MOST_OPEN:
+            transport.abort()
+            return
+        inner = self.app
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            scope["millpond.transport"] = transport
+            await inner(scope, receive, send)
+
+        self.app = app
+        self._wait_for_head()
+
+    def data_received(self, data: bytes) -> None:
+        """A piece of a request."""
+        super().data_received(data)
+        if self._is_between_requests():
+            self._wait_for_head()
+        else:
+            self._stop_waiting()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is gone."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _wait_for_head(self) -> None:
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(HEAD, self._give_up)
+
+    def _stop_waiting(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _give_up(self) -> None:
+        self._deadline = None
+        if self._is_between_requests():
+            self.transport.abort()
+
+    def _is_between_requests(self) -> bool:
+        cycle: Any = self.cycle  # None before the first
+        return cycle is None or bool(cycle.response_complete)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Nothing more came: close, and do not wait for what the peer does not take."""
+        super().timeout_keep_alive_handler()
+        self.loop.call_later(CLOSING, self.transport.abort)
+
+
+class Server(uvicorn.Server):
+    """A uvicorn that ends its streams before it waits for its connections."""
+
+    def __init__(self, gate: Gate) -> None:
+        super().__init__(
+            uvicorn.Config(
+                gate,
+                http=Patient,
+                ws="none",
+                loop="asyncio",
+                lifespan="off",
+                log_config=None,
+                log_level="error",  # a crowd that is turned away must not fill the log
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                date_header=True,
+                limit_concurrency=MOST_CONNECTIONS,
+                timeout_keep_alive=int(IDLE),
+                timeout_graceful_shutdown=GRACE,
+                h11_max_incomplete_event_size=LONGEST_HEAD,
+                backlog=BACKLOG,
+            )
+        )
+        self._gate = gate
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen."""
+        await super().startup(sockets)
+        self._gate.warm()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Say goodbye to those who listen, then stop."""
+        self._gate.close()
+        await super().shutdown(sockets)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens there; OSError if it cannot be had."""
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    found = socket.socket(family, kind, protocol)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            found.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        found.bind(address)
+        found.listen(BACKLOG)
+        found.setblocking(False)
+    except OSError:
+        found.close()
+        raise
+    return found

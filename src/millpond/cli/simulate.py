@@ -1,0 +1,183 @@
+"""`millpond simulate`: what a policy would make of a workload, in seconds instead of days.
+
+Reads a trace, a built-in scenario or the app's own history; changes nothing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from millpond.cli.session import Session, shared
+from millpond.errors import OptionError
+from millpond.units import seconds
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from millpond.simulate.measure import Report
+    from millpond.simulate.records import Run, Setting, Workload
+    from millpond.simulate.services import Service
+
+START_COST = 0.02
+
+
+class Asked(NamedTuple):
+    """The options."""
+
+    trace: Path | None
+    scenario: str | None
+    history: str | None
+    queue: str | None
+    service: str | None
+    max_wait: str
+    workers: str | None
+    policy: str
+    start_cost: str
+    scale: float
+    seed: int
+
+
+@click.command("simulate")
+@click.argument("trace", required=False, type=click.Path(path_type=Path))
+@click.option("--scenario", metavar="S1", help="A built-in scenario, S1 to S15, instead of a trace.")
+@click.option("--history", metavar="1d", help="What this app had in so long, instead of a trace.")
+@click.option("--queue", help="With --history: one queue.")
+@click.option("--service", metavar="exp:3s", help="How long jobs take: exp, lognormal, pareto, fixed.")
+@click.option("--max-wait", default="10s", show_default=True, help="The 95th-percentile wait people accept.")
+@click.option("--workers", metavar="MIN:MAX", help="The size the pool may have.")
+@click.option("--policy", default="wait", show_default=True, help="wait, depth:UP:DOWN, fixed:N, keda:5, …")
+@click.option("--start-cost", default=f"{START_COST}s", show_default=True, help="Of a worker.")
+@click.option("--scale", default=1.0, show_default=True, help="Multiply the counts of a trace.")
+@click.option("--seed", default=1, show_default=True, help="Another draw of what is random.")
+@click.option("--compare", is_flag=True, help="Compare waits and other autoscalers' laws.")
+@click.option("--chart", metavar="FILE", type=click.Path(path_type=Path), help="Also write a picture.")
+@shared
+@click.pass_obj
+def command(session: Session, /, compare: bool, chart: Path | None, **options: Any) -> None:
+    """Replay a workload through a scaling policy.
+
+    A TRACE is a CSV file: second,count or minute,count; or one row for each job with arrival, and if known
+    service and task.
+    """
+    asked = Asked(**options)
+    from millpond.simulate.engine import simulate
+    from millpond.simulate.measure import bound, report
+    from millpond.simulate.policies import parse
+
+    workload, setting = _subject(session, asked)
+    law = parse(asked.policy, setting.max_wait)
+    limit = bound(workload, setting.limits.start_cost)
+    run = simulate(workload, law, setting)
+    figures = report(asked.policy, run, setting, limit)
+    others = _compared(workload, setting) if compare else []
+    if chart is not None:
+        from millpond.simulate.chart import draw
+
+        draw(chart, run.minutes, setting.max_wait, f"{workload.name}: {asked.policy}")
+    document = figures.document()
+    if compare:
+        document["comparison"] = [found.document() for found in others]
+    session.answer(document, lambda: _shown(figures, run, workload, others))
+
+
+# --- what to simulate --------------------------------------------------------------------------------------
+def _subject(session: Session, asked: Asked) -> tuple[Workload, Setting]:
+    from millpond.rules.observation import Limits
+    from millpond.simulate.records import Setting
+    from millpond.simulate.services import Service, parse
+
+    if sum(source is not None for source in (asked.trace, asked.scenario, asked.history)) != 1:
+        raise click.UsageError("name one workload: a TRACE file, --scenario S1 or --history 1d")
+    wait = seconds(asked.max_wait, name="--max-wait")
+    cost = seconds(asked.start_cost, name="--start-cost")
+    if not wait > 0 or not asked.scale > 0:
+        raise OptionError("--max-wait and --scale must be above zero")
+    service = parse(asked.service) if asked.service else None
+    size = _size(asked.workers) if asked.workers else None
+    if asked.scenario is not None:
+        from millpond.simulate.scenarios import find
+
+        scenario = find(asked.scenario)
+        workload = scenario.workload(service or Service("exp", 3.0), asked.seed)
+        return workload, scenario.setting(wait, cost, size)
+    least, most = size or (1, 64)
+    limits = Limits(least, most, start_cost=cost)
+    return _given(session, asked, service), Setting(limits, wait, seed=asked.seed)
+
+
+def _given(session: Session, asked: Asked, service: Service | None) -> Workload:
+    if asked.trace is not None:
+        from millpond.simulate import traces
+
+        return traces.read(asked.trace, service, asked.seed, asked.scale)
+    from millpond.simulate import history
+
+    minutes = max(1, round(seconds(asked.history or "1d", name="--history") / 60))
+    return history.read(session.store, asked.queue, minutes, service, asked.seed)
+
+
+def _size(text: str) -> tuple[int, int]:
+    least, _, most = text.partition(":")
+    if not (least.isdecimal() and (most or least).isdecimal()) or int(most or least) < max(1, int(least)):
+        raise OptionError(f"--workers must be such as 1:25 (least and most), not {text!r:.40}")
+    return int(least), int(most or least)
+
+
+def _compared(workload: Workload, setting: Setting) -> list[Report]:
+    """Our law at three waits, and of each other law the cheapest setting that keeps the wait asked for."""
+    from millpond.pool.executor import Pool
+    from millpond.simulate.front import OURS, candidates, cheapest, family, measured
+    from millpond.simulate.measure import bound
+
+    limit = bound(workload, setting.limits.start_cost)
+    chosen = candidates([setting.max_wait / 2, setting.max_wait, setting.max_wait * 2])
+    with Pool() as pool:
+        points = [pool.submit(measured, candidate, workload, setting, limit) for candidate in chosen]
+        reports = [point.result() for point in points]
+    shown = [found for found in reports if family(found.policy) == OURS]
+    for name in dict.fromkeys(family(found.policy) for found in reports[len(shown) :]):
+        swept = [found for found in reports if family(found.policy) == name]
+        best = cheapest(swept, setting.max_wait)
+        shown.append(best or min(swept, key=lambda found: found.p95_wait))
+    return shown
+
+
+# --- the answer --------------------------------------------------------------------------------------------
+COLUMNS = ("policy", "p50", "p95", "p99", "worker-hours", "of the bound", "starts", "turns", "late minutes")
+
+
+def _shown(figures: Report, run: Run, workload: Workload, others: list[Report]) -> list[RenderableType]:
+    from millpond.cli.output import table, words
+    from millpond.simulate.chart import lines
+
+    title = f"{workload.name}: {figures.jobs} jobs, {figures.work_hours:.1f} hours of work. {workload.note}"
+    promise = "kept" if figures.p95_wait <= figures.max_wait else "NOT kept"
+    summary = (
+        f"asked: 95 of 100 jobs begin within {figures.max_wait:g} s: {promise}. "
+        f"At most {figures.most_workers} workers; a clairvoyant operator who lets nobody wait spends "
+        f"{figures.bound_hours:.1f} worker-hours."
+    )
+    charts = [
+        *lines("jobs", [minute.arrivals for minute in run.minutes], "a minute"),
+        *lines("workers", [minute.workers for minute in run.minutes]),
+        *lines("worst wait", [minute.worst_wait for minute in run.minutes], "seconds"),
+    ]
+    rows = [_row(found) for found in (figures, *others)]
+    return [words(title), table(COLUMNS, rows), words(summary), *(words(line) for line in charts)]
+
+
+def _row(found: Report) -> tuple[str, ...]:
+    return (
+        found.policy,
+        f"{found.p50_wait:.2f} s",
+        f"{found.p95_wait:.2f} s",
+        f"{found.p99_wait:.2f} s",
+        f"{found.worker_hours:.1f}",
+        f"{found.ratio_to_bound:.3f}",
+        str(found.starts),
+        str(found.reversals),
+        str(found.slo_miss_minutes),
+    )

@@ -1,0 +1,87 @@
+"""What a node tells the rest of the fleet about its pools and workers, as small JSON beside its lease.
+
+Dashboards in other processes read it. It goes with each renewal and is gone with the node's record; nothing
+that decides about jobs may depend on it. No payload, no error text of a job.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from millpond.node.redaction import shown
+from millpond.node.report import NodeReport, PoolReport, WorkerReport
+from millpond.pool_settings import PoolSettings
+
+if TYPE_CHECKING:
+    from millpond.node.state import NodeState
+
+EVERY = 2.0  # seconds between two bulletins
+MOST_WORKERS = 200  # of one pool: a record is written every few seconds
+WORKER = ("pid", "state", "job", "task", "running_for", "rss", "cpu", "done", "failed", "age", "last_seen")
+
+
+class Bulletin:
+    """Puts a fresh one beside the lease from time to time, and at once when the node begins to stop."""
+
+    def __init__(self, state: NodeState, report: Callable[[], NodeReport]) -> None:
+        self._state = state
+        self._report = report
+        self._due = 0.0
+        self._phase = ""
+
+    def look(self) -> None:
+        """Write one if it is time."""
+        now, state = time.monotonic(), self._state
+        if now < self._due and state.phase == self._phase:
+            return
+        self._due = now + EVERY
+        settings = {name: pool.settings for name, pool in state.pools.items()}
+        state.identity.facts["report"] = bulletin(self._report(), settings)
+        if state.phase != self._phase:
+            self._phase = state.phase
+            state.renew()
+
+
+def bulletin(report: NodeReport, settings: Mapping[str, PoolSettings]) -> dict[str, Any]:
+    """The node at this moment."""
+    return {
+        "at": round(time.time(), 3),
+        "phase": report.state,
+        "age": round(report.age, 1),
+        "round_age": round(report.round_age, 3),
+        "store_trouble": None if report.store_trouble is None else shown(report.store_trouble)[:200],
+        "unsettled": report.unsettled,
+        "settled": report.settled,
+        "rescued": report.rescued,
+        "pools": [_pool(pool, settings.get(pool.name)) for pool in report.pools],
+    }
+
+
+def _pool(pool: PoolReport, settings: PoolSettings | None) -> dict[str, Any]:
+    told = {
+        name: getattr(pool, name)
+        for name in (
+            "name", "queues", "kind", "least", "most", "concurrency", "claimed", "running", "done", "failed",
+            "crashed", "timed_out", "recycled", "max_wait", "status",
+        )
+    }  # fmt: skip
+    wanted = getattr(pool, "wanted", None)
+    budgets: tuple[float | None, ...] = (None, None, None)
+    if settings is not None:
+        budgets = (settings.max_tasks_per_child, settings.max_memory, settings.max_age)
+    return {
+        **told,
+        "wanted": wanted,
+        "reasons": [shown(reason)[:200] for reason in pool.reasons[:5]],
+        "budgets": budgets,
+        "count": len(pool.workers),
+        "workers": [_worker(worker) for worker in pool.workers[:MOST_WORKERS]],
+    }
+
+
+def _worker(worker: WorkerReport) -> list[Any]:
+    """A row; the columns are WORKER."""
+    values = (getattr(worker, name) for name in WORKER)
+    return [round(value, 2) if isinstance(value, float) else value for value in values]

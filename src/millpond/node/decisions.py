@@ -1,0 +1,132 @@
+"""Tells what was decided about the size of pools: events, lines in a log, and facts for other nodes.
+
+Only what changes something is told, and once a minute how things stand. Nothing here decides.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from millpond.errors import StoreError
+from millpond.node.events import NodeEvents, ScaledDown, ScaledUp
+from millpond.node.fleet import PoolShare
+from millpond.rules.observation import Decision
+from millpond.rules.scale import sentence
+
+if TYPE_CHECKING:
+    from millpond.node.state import NodeState
+    from millpond.pool_settings import PoolSettings
+    from millpond.store.protocol import Entry, Store
+
+logger = logging.getLogger("millpond")
+LOG = "decisions"
+KEEP = 1000  # decisions that the store remembers
+MOST_UNTOLD = 100  # that wait while the store is away; older ones are forgotten
+REMIND = 60.0  # seconds between two lines of a pool whose size does not change
+
+
+class Told(NamedTuple):
+    """What was last said about a pool."""
+
+    size: int
+    at: float
+
+
+class Telling:
+    """Remembers what it has told. Used by one thread."""
+
+    def __init__(self, state: NodeState, events: NodeEvents) -> None:
+        self._state = state
+        self._events = events
+        self._told: dict[str, Told] = {}
+        self._untold: deque[bytes] = deque(maxlen=MOST_UNTOLD)
+
+    def tell(self, settings: PoolSettings, decision: Decision, now: float) -> None:
+        """Say what is new about a pool."""
+        name = settings.name
+        last = self._told.get(name)
+        before = decision.alive if last is None else last.size
+        after = _size(decision, before)
+        is_due = last is None or now - last.at >= REMIND
+        if after == before and not (is_due and settings.least < settings.most):
+            self._told.setdefault(name, Told(after, now))
+            return
+        self._told[name] = Told(after, now)
+        said = words_of(name, decision, before, after)
+        if after != before and not settings.shadow:
+            kind = ScaledUp if after > before else ScaledDown
+            self._events.publish(kind(name, before, after, said))
+        self._untold.append(self._line(settings, decision, (before, after), said))
+
+    def _line(self, settings: PoolSettings, decision: Decision, step: tuple[int, int], said: str) -> bytes:
+        document = {
+            "node": self._state.identity.id,
+            "pool": settings.name,
+            "shadow": settings.shadow,
+            "before": step[0],
+            "after": step[1],
+            "sentence": said,
+            **decision._asdict(),
+        }
+        return msgspec.json.encode(document)
+
+    def flush(self) -> None:
+        """Write to the store what was said since the last time."""
+        lines = list(self._untold)
+        if not lines:
+            return
+        try:
+            self._state.store.log(LOG, lines, limit=0, keep=KEEP)
+        except StoreError as error:
+            logger.debug("Decisions could not be written down: %s", error)
+        else:
+            self._untold.clear()
+
+
+def _size(decision: Decision, before: int) -> int:
+    """The size to speak of: what is being grown to, or what is left."""
+    if decision.wanted > decision.alive:
+        return max(decision.wanted, before)
+    return decision.alive
+
+
+def words_of(name: str, decision: Decision, before: int, after: int) -> str:
+    """The decision in a sentence."""
+    if after < before:
+        return f"{name} {before} -> {after}: idle for {decision.idle_timeout:g} s"
+    return sentence(name, decision)
+
+
+def share_of(settings: PoolSettings, decision: Decision | None, workers: int, desired: int) -> PoolShare:
+    """What other nodes are told about a pool."""
+    return PoolShare(
+        name=settings.name,
+        queues=settings.queues,
+        workers=workers,
+        least=settings.least,
+        most=settings.most,
+        concurrency=settings.concurrency,
+        wanted=settings.least if decision is None else decision.wanted,
+        desired=desired,
+        shadow=settings.shadow,
+        sentence="" if decision is None else sentence(settings.name, decision),
+    )
+
+
+def read_decisions(store: Store, limit: int) -> list[Mapping[str, Any]]:
+    """The last decisions of all nodes, the oldest first; lines that cannot be read are left out."""
+    found = [_decoded(entry) for entry in store.log(LOG, limit=KEEP)]
+    return [line for line in found if line is not None][-limit:]
+
+
+def _decoded(entry: Entry) -> Mapping[str, Any] | None:
+    try:
+        facts = msgspec.json.decode(entry.data)
+    except msgspec.DecodeError:
+        return None
+    return {"number": entry.number, "at": entry.at, **facts} if isinstance(facts, dict) else None

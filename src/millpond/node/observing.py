@@ -1,0 +1,174 @@
+"""What a node knows of its pools' work, as the scaling policies want to be told.
+
+Counts in the store what could be claimed, never more than a small part of the time; what jobs arrive and how
+long they take it learns from its own claims and settlements. Jobs that no worker could run are no demand:
+those of a paused queue, beyond a rate, parked, blocked or not due.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from millpond.errors import StoreError
+from millpond.job import MICROSECONDS, JobState
+from millpond.node.fleet import PoolShare, servers_of, shares_of
+from millpond.rules.estimate import ANY, Estimates
+from millpond.rules.observation import Limits, Observation
+from millpond.rules.scale import EVERY
+
+if TYPE_CHECKING:
+    from millpond.node.inflight import JobTask
+    from millpond.node.queue_pool import QueuePool
+    from millpond.node.state import NodeState
+    from millpond.store.protocol import Counts, QueueCounts
+
+SHARE = 10  # counting takes at most this part of the time,
+FRESH = 3.5  # but is done at least so often (seconds),
+SLOW = 1.0  # unless one count takes this long
+NAMED = 1000  # waiting jobs of a pool that are told apart by task; of more, only the number counts
+SOON = 0.05  # seconds between two counts when work has come and nobody is idle
+START_COST = 0.02  # seconds, until a worker has been started
+
+
+class Counting:
+    """Counts what stands in line, for the whole node. Used by one thread, read by all."""
+
+    def __init__(self, state: NodeState) -> None:
+        self._state = state
+        self.counts: Counts | None = None
+        self.counted_at = -math.inf
+        self.servers: Counter[str] = Counter()  # nodes that serve each queue
+        self.shares: list[PoolShare] = []  # the pools of all nodes
+        self.trouble = ""
+        self._took = 0.0
+
+    def look(self, *, soon: bool = False) -> bool:
+        """Count again if it is time; True if there are new numbers."""
+        now = time.monotonic()
+        gap = SOON if soon else 0.9 * EVERY  # a round that comes a moment early must not skip one
+        rest = SHARE * self._took
+        if self._took < SLOW:
+            rest = min(rest, FRESH)  # older numbers would not be acted on
+        if now - self.counted_at < max(gap, rest):
+            return False
+        try:
+            counts = self._state.store.counts(ready_only=True)
+        except StoreError as error:
+            self.trouble = str(error)
+            return False
+        self._took = time.monotonic() - now
+        self.counts, self.counted_at, self.trouble = counts, now, ""
+        self.servers, self.shares = servers_of(counts.nodes), shares_of(counts.nodes)
+        return True
+
+
+class PoolWatch:
+    """One pool, watched: what it is observed to have and to do."""
+
+    def __init__(self, pool: QueuePool, state: NodeState) -> None:
+        self.pool = pool
+        self._state = state
+        self.poison: list[tuple[JobTask, float]] = []  # jobs that take absurdly long, and since when they run
+        self.estimates = Estimates()
+        self._done = pool.done
+        self._in_store = 0  # jobs of ours in the store's line, at the last count
+
+    # --- learning -------------------------------------------------------------------------------------
+    def learn(self, counting: Counting, now: float) -> None:
+        """Take in what arrived and ended since the last count."""
+        pool = self.pool
+        claimed, pool.arrived = pool.arrived, Counter()
+        runs = list(pool.ran)
+        pool.ran.clear()
+        done, self._done = pool.done - self._done, pool.done
+        times = max(1, round(done / len(runs))) if runs else 1  # each stands for those that were not kept
+        before, self._in_store = self._in_store, self._waiting_in_store(counting)[0]
+        arrived = _arrivals(claimed, self._in_store - before)
+        self.estimates = self.estimates.after(now, arrived, runs, times)
+
+    # --- observing ------------------------------------------------------------------------------------
+    def observe(self, counting: Counting, now: float, trouble: str = "") -> Observation:
+        """The pool at this moment."""
+        pool, budget = self.pool, self._state.budget
+        begun = pool.begun()
+        running = [(task.job.task, max(0.0, now - since)) for task, since in begun]
+        number, oldest = self._waiting_in_store(counting)
+        # Those that wait for memory, cores or tokens do not wait for workers
+        set_aside = {task.job.id for task, _ in begun}.union(list(budget.waiting))
+        here, oldest_here = self._waiting_here(set_aside)
+        here[ANY] += number
+        loads = self.estimates.loads(here, running)
+        self.poison = [begun[index] for index in loads.poison]
+        busy, idle, starting = pool.crew()
+        cap, reason = budget.cap(pool) or (None, "")
+        since_count = max(0.0, now - counting.counted_at) if number else 0.0
+        return Observation(
+            limits=self.limits(),
+            tasks=loads.tasks,
+            oldest=max(oldest + since_count, oldest_here),
+            busy=busy,
+            idle=idle,
+            starting=starting,
+            remaining=loads.remaining,
+            poison=len(loads.poison),
+            cap=cap,
+            cap_reason=reason,
+            measured_at=counting.counted_at,
+            trouble=trouble or counting.trouble,
+        )
+
+    def limits(self) -> Limits:
+        """What the pool may be."""
+        settings, cost = self.pool.settings, self.pool.start_cost
+        return Limits(
+            least=settings.least,
+            most=settings.most,
+            concurrency=settings.concurrency,
+            warm=settings.warm,
+            start_cost=START_COST if cost is None else cost,
+            idle_timeout=settings.idle_timeout,
+        )
+
+    def _waiting_here(self, set_aside: set[str]) -> tuple[Counter[str], float]:
+        """Jobs that were claimed and have not begun, by task; and how long the first of them has been due."""
+        waiting: list[JobTask] = [
+            task for task in list(self.pool.held.values()) if task.job.id not in set_aside
+        ]
+        if not waiting:
+            return Counter(), 0.0
+        oldest = max(0.0, (self._state.store_now() - waiting[0].job.run_at) / MICROSECONDS)
+        if len(waiting) > NAMED:
+            return Counter({ANY: len(waiting)}), oldest
+        return Counter(task.job.task for task in waiting), oldest
+
+    def _waiting_in_store(self, counting: Counting) -> tuple[int, float]:
+        """Our share of what stands in line and could be claimed, and how long the first has been due."""
+        number, oldest = 0, 0.0
+        for queue in counting.counts.queues if counting.counts is not None else ():
+            if queue.queue not in self.pool.short_at or queue.paused:
+                continue
+            if self.pool.short_at[queue.queue] >= counting.counted_at:
+                continue  # a later claim has left nothing
+            ready = _runnable(queue)
+            number += -(-ready // max(1, counting.servers[queue.queue]))
+            if ready and queue.rate is None:  # behind a rate no worker helps
+                oldest = max(oldest, queue.oldest or 0.0)
+        return number, oldest
+
+
+def _runnable(queue: QueueCounts) -> int:
+    """What may begin within a second."""
+    ready = queue.states.get(JobState.QUEUED, 0)
+    return ready if queue.rate is None else min(ready, math.ceil(queue.rate))
+
+
+def _arrivals(claimed: Counter[str], growth: int) -> dict[str, float]:
+    """What came in: what was claimed, and by how much the line has grown meanwhile, or shrunk."""
+    total = sum(claimed.values())
+    if growth >= 0:
+        return {**claimed, ANY: growth} if growth else dict(claimed)
+    share = max(0.0, 1.0 + growth / total) if total else 0.0
+    return {task: number * share for task, number in claimed.items()}

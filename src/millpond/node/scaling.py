@@ -1,0 +1,258 @@
+"""Keeps each pool at the right size: observes, asks its policy, starts workers, tells why.
+
+One thread: a round over all pools each second, and one over those that are short of hands as soon as work
+arrives. It never stops a worker: those who stand idle leave by themselves. Whatever fails, the next round
+follows, and until then the pools stay as they are.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from millpond.errors import StoreError
+from millpond.node.decisions import Telling, share_of
+from millpond.node.events import JobDrags, NodeEvents
+from millpond.node.fleet import PoolShare, told
+from millpond.node.observing import Counting, PoolWatch
+from millpond.node.overrides import read_bounds
+from millpond.node.recollection import keep, recall
+from millpond.rules.allotment import caps
+from millpond.rules.observation import Decision, Memory, Observation
+from millpond.rules.scale import EVERY, policy_for, urgency
+from millpond.rules.sharing import Claimant
+
+if TYPE_CHECKING:
+    from millpond.node.queue_pool import QueuePool
+    from millpond.node.state import NodeState
+
+logger = logging.getLogger("millpond")
+BREATH = 0.05  # seconds between two rounds at the least, however much comes
+READ_BOUNDS = 2.0  # seconds between two looks at the bounds that somebody may have set
+NO_BOUND = 100_000  # workers: more than any fleet has
+SAVE = 60.0  # seconds between two times that the estimates are written down
+
+
+class _Sized:
+    """A pool with its policy and what that remembers."""
+
+    def __init__(self, pool: QueuePool, state: NodeState) -> None:
+        self.pool = pool
+        self.name = pool.settings.name
+        self.watch = PoolWatch(pool, state)
+        self.policy = pool.settings.policy or policy_for(pool.settings.max_wait)
+        self.own = (pool.settings.least, pool.settings.most)
+        self.memory = Memory()
+        self.decision: Decision | None = None
+        self.decided_at = 0.0
+        self.desired = 0  # workers that would be wanted if there were no bounds
+        self.saved = 0  # jobs done when the estimates were last written down
+        self.dragging: set[str] = set()
+
+    @property
+    def eager_at(self) -> float:
+        """When another decision is worth while, if work comes and nobody is idle."""
+        return self.decided_at + (0.0 if self.decision is None else self.decision.eager)
+
+    def is_short(self) -> bool:
+        """Is every place taken, and may there be more?"""
+        pool, workers = self.pool, sum(self.pool.crew())
+        taken = len(pool.held) - pool.kept + pool.promised
+        return workers < pool.settings.most and taken >= workers * pool.settings.concurrency
+
+
+class Scaling:
+    """The thread that decides about sizes."""
+
+    def __init__(
+        self, state: NodeState, events: NodeEvents, grown: Callable[[], None], capacity: int | None = None
+    ) -> None:
+        self._state = state
+        self._events = events
+        self._grown = grown  # there are more hands: claim for them
+        self._capacity = capacity  # workers of all pools together
+        self.counting = Counting(state)
+        self._telling = Telling(state, events)
+        self._pools: dict[str, _Sized] = {}
+        self._bell = threading.Event()
+        self._stop = threading.Event()
+        self._ended = threading.Event()
+        self._bounds_at = 0.0
+        self._again_at = math.inf  # when those that were short of hands are looked at again
+        self._save_at = time.monotonic() + SAVE
+
+    # --- the thread ------------------------------------------------------------------------------------
+    def run(self) -> None:
+        """Until the node stops."""
+        self._pools = {name: _Sized(pool, self._state) for name, pool in self._state.pools.items()}
+        self._safely(self._recall)
+        due = time.monotonic()
+        while not self._stop.is_set():
+            self._bell.wait(max(0.0, min(due, self._again_at) - time.monotonic()))
+            self._bell.clear()
+            if time.monotonic() >= due:
+                due = time.monotonic() + EVERY
+                self._safely(self._round)
+            else:
+                self._safely(self._hurry)
+            self._stop.wait(BREATH)
+        self._safely(self._save)
+        self._ended.set()
+
+    def stop(self, timeout: float) -> None:
+        """No more rounds; waits so long for what was learned to be written down."""
+        self._stop.set()
+        self._bell.set()
+        if self._pools:
+            self._ended.wait(timeout)
+
+    def press(self) -> None:
+        """Work has come, or there is more than was claimed. Called by any thread, often."""
+        if not self._bell.is_set():
+            self._bell.set()
+
+    def _safely(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except StoreError as error:
+            logger.debug("Scaling could not reach the store: %s", error)
+        except Exception:
+            logger.exception(
+                "A round of scaling failed; the pools stay as they are, and the next one follows"
+            )
+
+    def _round(self) -> None:
+        now = time.monotonic()
+        is_new = self.counting.look()
+        for sized in self._pools.values():
+            if is_new:
+                sized.watch.learn(self.counting, now)
+        self._decide(self._pools.values())
+        self._telling.flush()
+        self._state.identity.facts["pools"] = told(self._shares())
+        if now >= self._bounds_at:
+            self._bounds_at = now + READ_BOUNDS
+            self._read_bounds()
+        if now >= self._save_at:
+            self._save_at = now + SAVE
+            self._save()
+
+    def _hurry(self) -> None:
+        """Work has come: those whose workers are all busy may need more at once."""
+        now, self._again_at = time.monotonic(), math.inf
+        short = [sized for sized in self._pools.values() if sized.is_short()]
+        due = [sized for sized in short if now >= sized.eager_at]
+        if due:
+            self.counting.look(soon=True)
+            self._decide(due)
+        self._again_at = min((sized.eager_at for sized in short if sized not in due), default=math.inf)
+
+    # --- deciding --------------------------------------------------------------------------------------
+    def _decide(self, pools: Iterable[_Sized]) -> None:
+        phase = self._state.phase
+        if phase not in ("running", "held"):
+            return
+        now = time.monotonic()
+        trouble = "the node is held" if phase == "held" else ""
+        found = [(sized, sized.watch.observe(self.counting, now, trouble)) for sized in pools]
+        for sized, seen in self._shared(found, now):
+            sized.desired = _desired(sized, seen, now)
+            decision, sized.memory = sized.policy.decide(seen, sized.memory, now)
+            self._apply(sized, decision, now)
+            self._tell_who_drags(sized)
+
+    def _shared(
+        self, found: list[tuple[_Sized, Observation]], now: float
+    ) -> list[tuple[_Sized, Observation]]:
+        """Where the node may not have as many workers as its pools want, each gets its fair part."""
+        if self._capacity is None:
+            return found
+        wishes = {name: sized.decision for name, sized in self._pools.items()}
+        for sized, seen in found:
+            wishes[sized.name] = sized.policy.decide(seen, sized.memory, now)[0]
+        claimants = [
+            Claimant(name, settings.least, wish.wanted, settings.weight, urgency(wish))
+            for name, wish in wishes.items()
+            if wish is not None and (settings := self._pools[name].pool.settings)
+        ]
+        alive = {name: sum(sized.pool.crew()) for name, sized in self._pools.items()}
+        capped = caps(self._capacity, claimants, alive)
+        return [(sized, _capped(seen, capped.get(sized.name))) for sized, seen in found]
+
+    def _apply(self, sized: _Sized, decision: Decision, now: float) -> None:
+        settings = sized.pool.settings
+        sized.decision, sized.decided_at = decision, now
+        if not settings.shadow:
+            sized.pool.want(decision)
+            if decision.start:
+                self._grown()
+        self._telling.tell(settings, decision, now)
+
+    def _tell_who_drags(self, sized: _Sized) -> None:
+        """A job that takes absurdly long keeps its worker; somebody should know."""
+        found = {task.job.id: (task, since) for task, since in sized.watch.poison}
+        for job_id in found.keys() - sized.dragging:
+            task, since = found[job_id]
+            ran_for = time.monotonic() - since
+            self._events.publish(JobDrags(sized.pool.settings.name, job_id, task.job.task, ran_for))
+        sized.dragging = set(found)
+
+    # --- with others -----------------------------------------------------------------------------------
+    def decision_of(self, pool: str) -> Decision | None:
+        """The last one about a pool."""
+        sized = self._pools.get(pool)
+        return None if sized is None else sized.decision
+
+    def fleet(self) -> tuple[PoolShare, ...]:
+        """The pools of all nodes: our own as they are, the others' as they last told."""
+        own = self._state.identity
+        others = [one for one in self.counting.shares if one.node != own.id]
+        return (*(replace(one, node=own.id, host=own.host) for one in self._shares()), *others)
+
+    def _shares(self) -> list[PoolShare]:
+        return [
+            share_of(sized.pool.settings, sized.decision, sum(sized.pool.crew()), sized.desired)
+            for sized in list(self._pools.values())
+        ]
+
+    def _read_bounds(self) -> None:
+        for name, sized in self._pools.items():
+            bounds = read_bounds(self._state.store, name) or sized.own
+            settings = sized.pool.settings
+            if (settings.least, settings.most) != tuple(bounds):
+                logger.info("Pool %s may have %d to %d workers from now on", name, *bounds)
+                sized.pool.resize(*bounds)
+                self._decide([sized])
+
+    # --- over a restart --------------------------------------------------------------------------------
+    def _recall(self) -> None:
+        for name, sized in self._pools.items():
+            sized.watch.estimates = recall(self._state.store, name, sized.pool.settings.queues)
+
+    def _save(self) -> None:
+        for name, sized in self._pools.items():
+            if sized.pool.done != sized.saved:
+                sized.saved = sized.pool.done
+                keep(self._state.store, name, sized.watch.estimates)
+
+
+def _capped(seen: Observation, part: int | None) -> Observation:
+    """The smaller of two caps is the one that counts."""
+    if part is None or (seen.cap is not None and seen.cap <= part):
+        return seen
+    return seen._replace(cap=part, cap_reason="the node's max_workers")
+
+
+def _desired(sized: _Sized, seen: Observation, now: float) -> int:
+    """What the policy would want on a machine without bounds, as far as there is work: for those who start
+    machines. A minimum is no wish, or each new node would ask for another one."""
+    free = seen.limits._replace(least=0, most=NO_BOUND, warm=0)
+    memory = sized.memory._replace(starts=None)
+    decision, _ = sized.policy.decide(seen._replace(limits=free, cap=None), memory, now)
+    return min(decision.wanted, decision.demand)

@@ -1,0 +1,52 @@
+"""A tick on its way into the store: the row, and the job it makes unless it is skipped."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from millpond.job import MICROSECONDS, Instant, NewJob
+from millpond.orchestrator.tick_ids import tick_id
+from millpond.recurring import ONCE, RecurringTask
+from millpond.rules.ticks import expires_after
+from millpond.store.protocol import Tick
+
+SHORTEST = 0.001  # seconds until a tick that is too late already expires
+
+
+class Draft(NamedTuple):
+    """The verdict on one tick."""
+
+    task: RecurringTask[..., Any]
+    at: Instant
+    due_at: Instant
+    reason: str = ""  # why it is skipped; empty: it runs
+    instants: int = 1  # that this verdict is about
+    since: Instant | None = None  # the first of them, if there are several
+    payload: bytes | None = None  # of a trigger
+
+    def tick(self, now: Instant) -> Tick:
+        """As the store takes it."""
+        job = None if self.reason else tick_job(self.task, self.at, self.due_at, now, self.payload)
+        return Tick(self.task.name, self.at, job)
+
+
+def tick_job(
+    task: RecurringTask[..., Any], at: Instant, due_at: Instant, now: Instant, payload: bytes | None = None
+) -> NewJob:
+    """The job of a tick. Its place in line is that of the instant it was due."""
+    expires = expires_after(task.policy)
+    if expires is not None:
+        expires = max(SHORTEST, expires - max(0, now - due_at) / MICROSECONDS)
+    return NewJob(
+        id=tick_id(task.name, at),
+        task=task.name,
+        payload=task.no_arguments if payload is None else payload,
+        queue=task.queue,
+        priority=task.priority,
+        run_at=min(due_at, now),
+        expires=expires,
+        unique=ONCE if task.policy.overlap == "skip" else None,
+        unique_for="done",
+        slots=task.exclusion,
+        options=task._job_options,
+    )

@@ -1,0 +1,42 @@
+"""What a planner has to tell, as events of the node it runs on."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from millpond.job import Instant
+
+
+class BreakerOpened(NamedTuple):
+    """A recurring task has failed too often in a row and no longer runs."""
+
+    task: str
+    failures: int
+    error: str
+    probe_at: Instant | None  # when it is tried again by itself
+
+
+class BreakerClosed(NamedTuple):
+    """A recurring task works again."""
+
+    task: str
+
+
+class TickMissed(NamedTuple):
+    """A recurring task did not run at an instant, because nobody planned it in time."""
+
+    task: str
+    at: Instant
+    reason: str
+    instants: int  # this one included
+
+
+class TickLate(NamedTuple):
+    """A tick was enqueued long after it was due."""
+
+    task: str
+    at: Instant
+    late: float
+
+
+Happening = BreakerOpened | BreakerClosed | TickMissed | TickLate

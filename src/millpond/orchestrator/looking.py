@@ -1,0 +1,158 @@
+"""Reads what is stored about recurring tasks and puts it into records. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from millpond.job import ENDS, MICROSECONDS, Instant, Job, JobState
+from millpond.orchestrator.learning import error_of, started_at
+from millpond.orchestrator.ledger import Entry
+from millpond.orchestrator.notes import KEEP, Skipped, log_name
+from millpond.orchestrator.status import RecurringStatus, State, TickRecord
+from millpond.orchestrator.switches import Switch
+from millpond.orchestrator.tick_ids import tick_id
+from millpond.recurring import RecurringTask
+from millpond.rules import breaker as breakers
+from millpond.rules import continuous
+from millpond.rules.cadence import next_after
+from millpond.rules.explain_recurring import Facts, why_recurring
+from millpond.rules.graph import Verdict
+from millpond.store.protocol import Store
+
+
+class Scene(NamedTuple):
+    """What must be known to tell how a task stands."""
+
+    now: Instant
+    switches: Mapping[str, Switch]
+    jobs: Mapping[str, Job]  # those of unfinished ticks, by id
+    nodes: frozenset[str]  # the ids of those that the store knows
+
+
+def status_of(name: str, task: RecurringTask[..., Any] | None, entry: Entry, scene: Scene) -> RecurringStatus:
+    """One task; without a task it is no longer in the code."""
+    jobs = [job for at in entry.unfinished if (job := scene.jobs.get(tick_id(name, at))) is not None]
+    running = [job for job in jobs if job.state is JobState.RUNNING and job.started_at is not None]
+    waiting = [job for job in jobs if job.state not in ENDS and job not in running]
+    enabled = is_enabled(task, scene.switches.get(name))
+    phase = breakers.phase(entry.breaker, scene.now)
+    facts = _facts((name, task, entry), scene, running, waiting)
+    return RecurringStatus(
+        name=name,
+        mode="" if task is None else task.mode,
+        cadence="" if task is None else task.described(),
+        state=_state(task, enabled, phase, running=bool(running), waiting=bool(waiting or entry.waiting)),
+        enabled=enabled,
+        running=len(running),
+        waiting=len(waiting) + len(entry.waiting),
+        breaker=phase,
+        consecutive_failures=entry.breaker.failures,
+        last_run_at=max([entry.started_at or 0, *(job.started_at or 0 for job in running)]) or None,
+        last_success_at=entry.succeeded_at,
+        last_failure_at=entry.failed_at,
+        last_error=entry.error,
+        last_job=entry.job,
+        last_skip=entry.skipped,
+        late=entry.late,
+        next_due_at=facts.next_due_at if enabled else None,
+        why=why_recurring(facts, scene.now),
+    )
+
+
+def is_enabled(task: RecurringTask[..., Any] | None, switch: Switch | None) -> bool:
+    """What a person said last; else what the code says."""
+    if switch is not None:
+        return switch.enabled
+    return task is not None and task.is_enabled
+
+
+def _state(
+    task: RecurringTask[..., Any] | None, enabled: bool, phase: str, *, running: bool, waiting: bool
+) -> State:
+    if task is None:
+        return "retired"
+    if running:
+        return "running"
+    if not enabled:
+        return "disabled"
+    if phase == "open":
+        return "open"
+    return "waiting" if waiting else "idle"
+
+
+def _facts(
+    about: tuple[str, RecurringTask[..., Any] | None, Entry],
+    scene: Scene,
+    running: list[Job],
+    waiting: list[Job],
+) -> Facts:
+    name, task, entry = about
+    switch = scene.switches.get(name)
+    breaker = entry.breaker
+    if not is_enabled(task, switch):
+        at, by = (switch.at, switch.by) if switch else (scene.now, "its code")
+        breaker = breakers.disable(breaker, at, by)
+    held = entry.waiting[0] if entry.waiting else None
+    restart = None
+    if task is not None and task.mode == "continuous" and not (running or waiting):
+        restart = continuous.next_start(entry.restarts, task.restart_rule, name)
+    return Facts(
+        name=name,
+        kind="scheduled" if task is None else task.mode,
+        breaker=breaker,
+        retired=task is None,
+        running_since=running[0].started_at if running else None,
+        enqueued_at=waiting[0].created_at if waiting else None,
+        parked=waiting[0].parked if waiting else None,
+        verdict=None if held is None else Verdict("wait", held.reason or "it is its turn soon"),
+        cursor=entry.cursor,
+        next_due_at=next_due(task, entry, scene.now),
+        restart=restart,
+        nodes=len(scene.nodes),
+    )
+
+
+def next_due(task: RecurringTask[..., Any] | None, entry: Entry, now: Instant) -> Instant | None:
+    """When its next tick is due."""
+    if task is None or task.cadence is None:
+        return None
+    at = next_after(task.cadence, max(entry.cursor, now - task.offset) if entry.cursor else now)
+    return None if at is None else at + task.offset
+
+
+# --- history ---------------------------------------------------------------------------------------------
+def history_of(store: Store, name: str, offset: int, entry: Entry, limit: int) -> list[TickRecord]:
+    """What came of the last ticks, the newest first."""
+    lines = [*_ran(store, name, offset, entry), *_held(entry), *_skipped(store, name)]
+    found = {line.at: line for line in reversed(lines)}  # one that took over may have said it again
+    return sorted(found.values(), key=lambda line: line.at, reverse=True)[:limit]
+
+
+def _ran(store: Store, name: str, offset: int, entry: Entry) -> Iterator[TickRecord]:
+    results = {tick.at: tick.result for tick in entry.recent}
+    instants = sorted({*results, *entry.unfinished})
+    jobs = store.get([tick_id(name, at) for at in instants]) if instants else []
+    for at, job in zip(instants, jobs, strict=True):
+        if job is not None:
+            late = max(0, job.created_at - at - offset) / MICROSECONDS
+            error = error_of(job) if job.state is JobState.DEAD else job.reason or ""
+            yield TickRecord(at, job.state.value, error, job.id, started_at(job), job.finished_at, late, 1)
+        elif results.get(at, "gone") != "gone":  # its job has been deleted since
+            yield TickRecord(at, results[at], "", None, None, None, None, 1)
+
+
+def _skipped(store: Store, name: str) -> Iterator[TickRecord]:
+    for line in store.log(log_name(name), limit=KEEP):
+        try:
+            said = msgspec.json.decode(line.data, type=Skipped)
+        except msgspec.MsgspecError:
+            continue
+        yield TickRecord(said.at, "skipped", said.reason, None, None, None, None, said.count)
+
+
+def _held(entry: Entry) -> Iterator[TickRecord]:
+    for tick in entry.waiting:
+        yield TickRecord(tick.at, "waiting", tick.reason, None, None, None, None, 1)

@@ -1,0 +1,312 @@
+"""The planner: looks which ticks are due, records them with their jobs, and learns what came of them.
+
+One round after the other, whenever something is due. All decisions are those of the rules, all time is the
+store's. After an error nothing that is in memory is believed: the next round begins with what is stored.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from millpond.errors import MillpondError
+from millpond.job import MICROSECONDS, Instant
+from millpond.orchestrator.agenda import Agenda
+from millpond.orchestrator.drafts import Draft
+from millpond.orchestrator.happenings import Happening
+from millpond.orchestrator.learning import begun, ended, has_ended, why_not
+from millpond.orchestrator.ledger import Entry, Ledger, Waiting
+from millpond.orchestrator.notes import Notes, Skipped
+from millpond.orchestrator.recording import Recorder
+from millpond.orchestrator.releasing import Gatekeeper, Held
+from millpond.orchestrator.switches import Switch, Switches
+from millpond.orchestrator.tick_ids import tick_id
+from millpond.orchestrator.triggers import Inbox
+from millpond.orchestrator.watching import Watch
+from millpond.recurring import Exclusions, RecurringTask
+from millpond.rules import continuous
+from millpond.rules.breaker import begin_probe, enable, gate
+from millpond.rules.cadence import next_after
+from millpond.rules.ticks import ROWS, Activity, Due, plan
+from millpond.store.protocol import Filter, Store
+
+logger = logging.getLogger("millpond")
+MOST = 500  # tasks looked at in one round
+HEAR_EVERY = round(0.5 * MICROSECONDS)  # between two looks at switches and triggers
+LONGEST = MICROSECONDS  # between two rounds
+FLUSH = 0.02  # seconds of a round for writing what is remembered
+FLUSH_EVERY = round(0.2 * MICROSECONDS)  # of one document
+MANY = 4  # documents to write; with more, each waits longer
+FLUSH_LATER = 3 * MICROSECONDS
+MOST_ROWS = 20_000  # for skipped instants after a long outage, of all tasks together
+
+Tasks = dict[str, RecurringTask[..., Any]]
+
+
+class Planner:
+    """Plans the recurring tasks of one app."""
+
+    def __init__(
+        self,
+        store: Store,
+        app: str,
+        tasks: Tasks,
+        exclusions: Exclusions,
+        *,
+        tell: Callable[[Happening], object] = lambda _: None,
+        may_plan: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._store = store
+        self._tasks = tasks
+        self._tell = tell
+        self.ledger = Ledger(store, app)
+        self.inbox = Inbox(store, app, tasks)
+        self._notes = Notes(store)
+        self._watch = Watch(store)
+        self._switches = Switches(store, app)
+        self._switched: dict[str, Switch] = {}
+        self._gates = Gatekeeper(tasks, self.ledger.get, self._closed, self._watch, exclusions.pairs)
+        self._recorder = Recorder(store, self.ledger, self._watch, self._notes, self._gates)
+        self._recorder.tell, self._recorder.may_plan = tell, may_plan
+        self._agenda = Agenda()
+        self._held: dict[str, None] = {}  # tasks with ticks that are held back
+        self._rows = max(1, min(ROWS, MOST_ROWS // max(1, len(tasks))))
+        self._hear_at: Instant = 0
+        self._flushed: dict[int, Instant] = {}
+        self.is_ready = False
+
+    # --- beginning and ending --------------------------------------------------------------------------
+    def begin(self, read: int) -> None:
+        """Take up where the last planner left off; `read` is how far it had dealt with triggers."""
+        self.ledger.load()
+        now = self._store.clock.now()  # not before the store has been asked something: it may be a server's
+        self.inbox.begin(read)
+        self._hear_at = 0
+        self._agenda.clear()
+        self._held.clear()
+        for name in self._tasks:
+            self._take_up(name, now)
+        for shard in self.ledger.dirty():  # when a task was first seen must not be forgotten
+            self._flush(shard, now)
+        self.is_ready = True
+
+    def _take_up(self, name: str, now: Instant) -> None:
+        """Begin with one task as it is remembered, or for the first time."""
+        entry = self.ledger.get(name)
+        if entry is None:  # what was due before it was first seen is not missed
+            entry = Entry(cursor=now)
+            self.ledger.put(name, entry)
+        self._watch.forget(name)
+        self._watch.add(name, entry.unfinished, now)
+        if entry.waiting:
+            self._held[name] = None
+        self._put_in_line(name, entry, now)
+
+    def _put_in_line(self, name: str, entry: Entry, now: Instant) -> None:
+        task = self._tasks[name]
+        if task.cadence is not None:
+            following = next_after(task.cadence, entry.cursor)
+            if following is not None:
+                self._agenda.put(name, following + task.offset)
+        elif task.mode == "continuous":
+            self._agenda.put(name, self._restart_at(task, entry, now))
+
+    def close(self) -> None:
+        """Write down what is known."""
+        if self.is_ready:
+            self.is_ready = False
+            self._notes.close()
+            for shard in self.ledger.dirty():
+                self.ledger.flush(shard)
+
+    # --- a round ---------------------------------------------------------------------------------------
+    def round(self, now: Instant) -> Instant:
+        """Do what is due; returns when to come again."""
+        try:
+            self._hear(now)
+            due = self._agenda.take(now, MOST)
+            self._learn(now, due)
+            self._let_go(now)  # what has waited long enough makes room for the next tick
+            self._recorder.record([*self._planned(due, now), *self._triggered(now)], now)
+            self._let_go(now)
+            self._write(now)
+        except BaseException:
+            self.is_ready = False
+            raise
+        return self._wake(now)
+
+    def hurry(self) -> None:
+        """Let nothing wait for its usual pause in the next round: time may stand still."""
+        self._hear_at = 0
+        self._flushed.clear()
+        self._watch.hurry()
+
+    def _wake(self, now: Instant) -> Instant:
+        wishes = [now + LONGEST, self._agenda.next(), self._watch.next_look(), self.inbox.next_due()]
+        return min(wish for wish in wishes if wish is not None)
+
+    def _hear(self, now: Instant) -> None:
+        """What people have switched and triggered."""
+        if now < self._hear_at <= now + HEAR_EVERY:
+            return
+        self._hear_at = now + HEAR_EVERY
+        self._switched = self._switches.read()
+        for name, switch in self._switched.items():
+            entry = self.ledger.get(name)
+            if entry is not None and name in self._tasks and entry.switch < switch.number:
+                entry.switch = switch.number
+                self._obey(name, entry, switch)
+        for name, at in self.inbox.hear():
+            self._recorder.follow(name, at, now)
+
+    def _obey(self, name: str, entry: Entry, switch: Switch) -> None:
+        if switch.enabled:
+            entry.breaker = enable()
+        elif self._tasks[name].mode == "continuous" and entry.unfinished:  # it would not end by itself
+            self._store.cancel(Filter(ids=tuple(tick_id(name, at) for at in entry.unfinished)))
+        self.ledger.change(name)
+
+    def _learn(self, now: Instant, due: Iterable[str]) -> None:
+        """Look at the jobs of ticks: of those it is time for, and of all that matter in this round."""
+        wanted = {name for name in due if name in self._watch.names()}
+        wanted.update(name for name in self._gates.awaited(self._held) if name in self._watch.names())
+        for tick, job in self._watch.look(now, wanted):
+            entry = self.ledger.need(tick.name)
+            if not has_ended(job):
+                assert job is not None
+                begun(entry, job)
+                continue
+            self._watch.drop(tick)
+            task = self._tasks[tick.name]
+            if job is None:
+                self._notes.skipped(tick.name, Skipped(tick.at, why_not(entry, tick.at)), now)
+            for happening in ended(task, entry, tick.at, job, now):
+                self._tell(happening)
+            if task.mode == "continuous":
+                self._put_in_line(tick.name, entry, now)
+            self.ledger.change(tick.name)
+
+    # --- what is due -----------------------------------------------------------------------------------
+    def _planned(self, names: Iterable[str], now: Instant) -> Iterator[Draft]:
+        for name in names:
+            task, entry = self._tasks[name], self.ledger.need(name)
+            way = self._restarted if task.mode == "continuous" else self._scheduled
+            try:
+                yield from list(way(task, entry, now))
+            except Exception:  # a bug in the rules about one task must not stop all others
+                logger.exception("%s could not be planned; it is tried again", name)
+                self._agenda.put(name, now + LONGEST)
+
+    def _scheduled(self, task: RecurringTask[..., Any], entry: Entry, now: Instant) -> Iterator[Draft]:
+        assert task.cadence is not None
+        closed = self._closed(task.name, now)
+        waiting = self._watch.waiting(task.name) + len(entry.waiting)
+        activity = Activity(self._watch.running(task.name), waiting)
+        due = Due(task.cadence, task.policy, task.offset, entry.cursor)
+        verdict = plan(due, now, activity, closed, self._rows)
+        entry.cursor = verdict.cursor
+        if verdict.next_due_at is not None:
+            self._agenda.put(task.name, verdict.next_due_at)
+        for tick in verdict.ticks:
+            if not tick.is_run:
+                reason = tick.reason or "missed"
+                yield Draft(task, tick.at, tick.due_at, reason, 1 + tick.folded, tick.since)
+                continue
+            if self._is_turned_away(entry, tick.at, now):
+                yield Draft(task, tick.at, tick.due_at, "breaker")
+            elif self._gates.holds(task):
+                entry.waiting = (*entry.waiting, Waiting(tick.at, tick.due_at, ""))
+                self._held[task.name] = None
+            else:
+                yield Draft(task, tick.at, tick.due_at)
+        if verdict.ticks:
+            self.ledger.change(task.name)
+
+    def _restart_at(self, task: RecurringTask[..., Any], entry: Entry, now: Instant) -> Instant:
+        return continuous.next_start(entry.restarts, task.restart_rule, task.name).at or now
+
+    def _restarted(self, task: RecurringTask[..., Any], entry: Entry, now: Instant) -> Iterator[Draft]:
+        """A continuous task that does not run is started, when its pause is over."""
+        if task.name in self._watch.names():
+            return  # its end puts it in line again
+        at = self._restart_at(task, entry, now)
+        if at > now or self._closed(task.name, now) is not None:
+            self._agenda.put(task.name, max(at, now + LONGEST))
+            return
+        if self._is_turned_away(entry, at, now):
+            return
+        entry.restarts = continuous.started(entry.restarts, task.restart_rule, now)
+        yield Draft(task, at, at)
+
+    def _is_turned_away(self, entry: Entry, at: Instant, now: Instant) -> bool:
+        """Is there a probe under way already? If there should be one, this tick is it."""
+        state = gate(entry.breaker, now)
+        if state == "probe":
+            entry.breaker = begin_probe(entry.breaker, at)
+        return state == "breaker"
+
+    def _triggered(self, now: Instant) -> Iterator[Draft]:
+        for name, key, at, payloads in self.inbox.ready(now):
+            task = self._tasks[name]
+            if task.policy.overlap == "skip" and name in self._watch.names():
+                continue  # they wait for the end of the one that runs
+            self.inbox.taken(name, key)
+            reason, content = self._closed(name, now) or "", None
+            if not reason:
+                self._is_turned_away(self.ledger.need(name), at, now)
+            try:
+                content = task.payload_of(payloads)
+            except MillpondError as error:  # the function takes others than it did when they were sent
+                reason = f"its payloads were refused: {error}"
+            yield Draft(task, at, at, reason, payload=content)
+
+    def _closed(self, name: str, now: Instant) -> str | None:
+        """Why a task may not run at all, whatever is due: "disabled" or "breaker"."""
+        task, switch = self._tasks[name], self._switched.get(name)
+        if not (task.is_enabled if switch is None else switch.enabled):
+            return "disabled"
+        return "breaker" if gate(self.ledger.need(name).breaker, now) == "breaker" else None
+
+    # --- letting go ------------------------------------------------------------------------------------
+    def _let_go(self, now: Instant) -> None:
+        """Look at what is held back, until nothing more may go in this round."""
+        if not self._held:
+            return
+        held = [
+            Held(self._tasks[name], entry, tick)
+            for name in self._held
+            for entry in [self.ledger.need(name)]
+            for tick in entry.waiting
+        ]
+        drafts, kept = self._gates.look(held, now)
+        for name in list(self._held):
+            entry, left = self.ledger.need(name), tuple(kept.get(name, ()))
+            if entry.waiting != left:
+                entry.waiting = left
+                self.ledger.change(name)
+            if not left:
+                del self._held[name]
+        self._recorder.record(drafts, now)
+
+    # --- writing ---------------------------------------------------------------------------------------
+    def _write(self, now: Instant) -> None:
+        """Write what is remembered, within the time a round has for it."""
+        self._notes.write(FLUSH)  # first: what the ledger has passed nobody explains any more
+        until = time.monotonic() + FLUSH
+        shards = self.ledger.dirty()
+        pause = FLUSH_EVERY if len(shards) <= MANY else FLUSH_LATER
+        for shard in shards:
+            is_soon = abs(now - self._flushed.get(shard, 0)) < pause
+            if is_soon or self._notes.waits(self.ledger.changed(shard)):
+                continue
+            self._flush(shard, now)
+            if time.monotonic() >= until:
+                break
+
+    def _flush(self, shard: int, now: Instant) -> None:
+        self._flushed[shard] = now
+        for name in self.ledger.flush(shard):  # another planner knows better
+            if name in self._tasks:
+                self._take_up(name, now)

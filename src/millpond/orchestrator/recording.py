@@ -1,0 +1,88 @@
+"""Puts verdicts into the store: a row for each tick, its job with it, and what follows for the task.
+
+A row that is there already is another planner's, before us or beside us: its job is watched like our own, and
+if it turns out to have none, we say why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from millpond.errors import StoreUnavailable
+from millpond.job import MICROSECONDS, Instant
+from millpond.orchestrator.drafts import Draft
+from millpond.orchestrator.happenings import Happening, TickLate, TickMissed
+from millpond.orchestrator.ledger import Ledger, Recent
+from millpond.orchestrator.notes import Notes, Skipped
+from millpond.orchestrator.watching import Watch
+from millpond.rules.breaker import TickEnd, after_tick
+
+if TYPE_CHECKING:
+    from millpond.orchestrator.releasing import Gatekeeper
+    from millpond.store.protocol import Store
+
+MOST = 500  # ticks in one step of the store
+LATE = 1.0  # seconds after which a tick is told to be late
+UNPLANNED = ("missed", "late")
+
+
+class Recorder:
+    """Writes ticks."""
+
+    def __init__(self, store: Store, ledger: Ledger, watch: Watch, notes: Notes, gates: Gatekeeper) -> None:
+        self._store = store
+        self._ledger = ledger
+        self._watch = watch
+        self._notes = notes
+        self._gates = gates
+        self.tell: Callable[[Happening], object] = lambda _: None
+        self.may_plan: Callable[[], bool] = lambda: True
+
+    def record(self, drafts: Sequence[Draft], now: Instant) -> None:
+        """Record ticks with their jobs."""
+        for first in range(0, len(drafts), MOST):
+            part = drafts[first : first + MOST]
+            if not self.may_plan():  # we stood still: what was decided then is not to be done now
+                raise StoreUnavailable("the lease of this planner has run out")
+            results = self._store.plan([draft.tick(now) for draft in part])
+            enqueued_at = self._store.clock.now()
+            for draft, is_new in zip(part, results, strict=True):
+                if not is_new:
+                    self.follow(draft.task.name, draft.at, now, draft.reason)
+                elif draft.reason:
+                    self._skipped(draft, now)
+                else:
+                    self._started(draft, enqueued_at)
+
+    def follow(self, name: str, at: Instant, now: Instant, doubt: str = "") -> None:
+        """Watch a tick that was planned by somebody else; `doubt` is why it did not run, if it did not."""
+        entry = self._ledger.need(name)
+        if at not in entry.unfinished and all(tick.at != at for tick in entry.recent):
+            entry.unfinished = (*entry.unfinished, at)
+            if doubt:
+                entry.doubts = (*entry.doubts, Recent(at, doubt))
+            self._watch.add(name, [at], now)
+            self._ledger.change(name)
+
+    def _started(self, draft: Draft, now: Instant) -> None:
+        task, entry = draft.task, self._ledger.need(draft.task.name)
+        entry.unfinished = (*entry.unfinished, draft.at)
+        entry.late = max(0, now - draft.due_at) / MICROSECONDS
+        self._watch.add(task.name, [draft.at], now)
+        self._notes.conclude(task.name)
+        self._ledger.change(task.name)
+        if entry.late > LATE and not self._gates.holds(task):
+            self.tell(TickLate(task.name, draft.at, entry.late))
+
+    def _skipped(self, draft: Draft, now: Instant) -> None:
+        task, entry = draft.task, self._ledger.need(draft.task.name)
+        entry.skipped, entry.skipped_at = draft.reason, draft.at
+        if entry.breaker.probing == draft.at:  # then the next tick is the probe
+            end = TickEnd(draft.at, None, "neutral")
+            entry.breaker = after_tick(entry.breaker, task.breaker_rule, end, task.name, now)
+        line = Skipped(draft.at, draft.reason, draft.instants, draft.since)
+        self._notes.skipped(task.name, line, now)
+        self._ledger.change(task.name)
+        if draft.reason in UNPLANNED:
+            self.tell(TickMissed(task.name, draft.at, draft.reason, draft.instants))

@@ -1,0 +1,134 @@
+"""Lets go of the ticks that are due and held back: when what they depend on is as it must be, and when it
+is their turn among those that exclude each other.
+
+The decisions are those of `rules/graph.py` and `rules/exclusion.py`; the slots of the store make sure of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from millpond.job import MICROSECONDS, Instant
+from millpond.orchestrator.drafts import Draft
+from millpond.orchestrator.ledger import Entry, Waiting
+from millpond.recurring import RecurringTask, wait_seconds
+from millpond.rules import exclusion
+from millpond.rules.breaker import phase
+from millpond.rules.cadence import latest
+from millpond.rules.graph import Asker, Other, TickFate, Verdict, judge
+
+if TYPE_CHECKING:
+    from millpond.orchestrator.watching import Watch
+
+RESULTS: dict[str, TickFate] = {"completed": "succeeded", "dead": "failed"}
+
+
+class Held(NamedTuple):
+    """A tick that is due, of a task that may not simply run."""
+
+    task: RecurringTask[..., Any]
+    entry: Entry
+    tick: Waiting
+
+
+class Gatekeeper:
+    """Looks at the ticks that are held back."""
+
+    def __init__(
+        self,
+        tasks: dict[str, RecurringTask[..., Any]],
+        entry_of: Callable[[str], Entry | None],
+        closed: Callable[[str, Instant], str | None],
+        watch: Watch,
+        pairs: frozenset[exclusion.Pair],
+    ) -> None:
+        self._tasks = tasks
+        self._entry_of = entry_of
+        self._closed = closed  # why a task may not run at all
+        self._watch = watch
+        self._pairs = pairs
+        self._exclusive = {name for pair in pairs for name in pair}
+
+    def holds(self, task: RecurringTask[..., Any]) -> bool:
+        """Must its ticks pass here?"""
+        return bool(task.dependencies) or task.name in self._exclusive
+
+    def awaited(self, names: Iterable[str]) -> set[str]:
+        """The tasks whose ends those of these names wait for."""
+        found: set[str] = set()
+        for name in names:
+            found.update(dependency.on for dependency in self._tasks[name].dependencies)
+        if self._exclusive.intersection(names):
+            found |= self._exclusive
+        return found
+
+    def look(self, held: Iterable[Held], now: Instant) -> tuple[list[Draft], dict[str, list[Waiting]]]:
+        """What goes or is skipped now; and what is held on, by task, each with its reason."""
+        drafts: list[Draft] = []
+        kept: dict[str, list[Waiting]] = {}
+        ready: list[Held] = []
+        for one in held:
+            verdict = self._judged(one, now)
+            if verdict.decision == "run":
+                ready.append(one)
+            elif verdict.decision == "skip":
+                drafts.append(Draft(one.task, one.tick.at, one.tick.due_at, verdict.reason))
+            else:
+                kept.setdefault(one.task.name, []).append(_with_reason(one.tick, verdict.reason))
+        drafts += self._turns(ready, kept, now)
+        return drafts, kept
+
+    def _turns(self, ready: list[Held], kept: dict[str, list[Waiting]], now: Instant) -> list[Draft]:
+        """Among those that exclude each other, who is first."""
+        start = [one for one in ready if one.task.name not in self._exclusive]
+        asking = {
+            exclusion.Waiting(one.task.name, one.task.priority, one.tick.due_at): one
+            for one in ready
+            if one.task.name in self._exclusive
+        }
+        released = exclusion.release(list(asking), self._watch.names(), self._pairs, now)
+        for tick, behind in released.held:
+            one = asking[tick]
+            kept.setdefault(one.task.name, []).append(_with_reason(one.tick, f"{behind!r} blocks it"))
+        start += [asking[tick] for tick in released.start]
+        return [Draft(one.task, one.tick.at, one.tick.due_at) for one in start]
+
+    def _judged(self, one: Held, now: Instant) -> Verdict:
+        task, entry, tick = one
+        closed = self._closed(task.name, now)
+        is_probe = closed == "breaker" and entry.breaker.probing == tick.at
+        if closed is not None and not is_probe:
+            return Verdict("skip", closed)
+        if not task.dependencies:
+            return Verdict("run")
+        wait = min(wait_seconds(task, tick.at), 1e10)
+        asker = Asker(task.name, tick.at, entry.started_at, tick.due_at + round(wait * MICROSECONDS))
+        others = [(dependency, self._other(dependency.on, tick.at, now)) for dependency in task.dependencies]
+        return judge(asker, others, now)
+
+    def _other(self, name: str, at: Instant, now: Instant) -> Other:
+        task, entry = self._tasks[name], self._entry_of(name) or Entry()
+        return Other(
+            running=self._watch.unfinished(name) + len(entry.waiting),  # what is in line will run
+            succeeded_at=entry.succeeded_at,
+            disabled=self._closed(name, now) == "disabled",
+            broken=phase(entry.breaker, now) != "closed",
+            tick=self._fate(task, entry, at),
+        )
+
+    def _fate(self, task: RecurringTask[..., Any], entry: Entry, at: Instant) -> TickFate:
+        """What became of its tick of this instant, or of the last one before."""
+        same = None if task.cadence is None else latest(task.cadence, at)
+        if same is None:
+            return "absent"
+        if same in entry.unfinished or any(tick.at == same for tick in entry.waiting):
+            return "pending"
+        for tick in entry.recent:
+            if tick.at == same:
+                return RESULTS.get(tick.result, "skipped")
+        return "pending" if entry.cursor < same else "skipped"
+
+
+def _with_reason(tick: Waiting, reason: str) -> Waiting:
+    return Waiting(tick.at, tick.due_at, reason)

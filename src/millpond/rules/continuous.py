@@ -1,0 +1,80 @@
+"""When a continuous task is started again after it ended.
+
+It is watched for life: it always comes back, but never in a hot loop. Runs that end soon are followed by
+pauses that grow by steps; a run that lasted resets them; and there is a limit of starts in any window, after
+which it rests until the window has room.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from millpond.job import MICROSECONDS, Instant
+from millpond.rules.retry import share
+
+SPREAD = 0.1  # a pause is up to this share longer: tasks that fell together do not rise together
+_DOUBLINGS = 64
+
+
+class RestartRule(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How eagerly a continuous task is started again. Seconds."""
+
+    first: float = 1.0
+    factor: float = 2.0
+    longest: float = 300.0
+    stable_after: float = 60.0  # a run of this length forgets the short ones before it
+    start_limit: int = 10
+    window: float = 600.0
+
+
+class Restarts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is remembered of its starts, as it is stored."""
+
+    starts: tuple[Instant, ...] = ()  # the latest `start_limit`
+    short: int = 0  # runs in a row that ended soon
+    ended_at: Instant | None = None
+
+
+class Restart(NamedTuple):
+    """When it may start, and what that is due to."""
+
+    at: Instant
+    reason: Literal["first", "stable", "back-off", "start limit"]
+
+
+def started(restarts: Restarts, rule: RestartRule, now: Instant) -> Restarts:
+    """The state after it was started."""
+    kept = (*restarts.starts, now)[-rule.start_limit :]
+    return Restarts(kept, restarts.short, None)
+
+
+def ended(restarts: Restarts, rule: RestartRule, now: Instant, began: Instant | None = None) -> Restarts:
+    """The state after it ended, well or not: one that returns at once would spin just as hard.
+
+    `began` is when it really began, if that is known: it may have waited in line after it was started.
+    """
+    if began is None:
+        began = restarts.starts[-1] if restarts.starts else now
+    is_stable = now - began >= rule.stable_after * MICROSECONDS
+    return Restarts(restarts.starts, 0 if is_stable else restarts.short + 1, now)
+
+
+def next_start(restarts: Restarts, rule: RestartRule, name: str) -> Restart:
+    """When it may be started again, after it ended."""
+    if restarts.ended_at is None:
+        return Restart(0, "first")
+    at = restarts.ended_at + round(_pause(restarts.short, rule, name) * MICROSECONDS)
+    if len(restarts.starts) >= rule.start_limit:
+        room_at = restarts.starts[-rule.start_limit] + round(rule.window * MICROSECONDS)
+        if room_at > at:
+            return Restart(room_at, "start limit")
+    return Restart(at, "back-off" if restarts.short else "stable")
+
+
+def _pause(short: int, rule: RestartRule, name: str) -> float:
+    nominal = rule.first
+    for _ in range(min(short - 1, _DOUBLINGS)):
+        nominal *= rule.factor
+    return min(nominal, rule.longest) * (1 + SPREAD * share(f"restart:{name}:{short}"))

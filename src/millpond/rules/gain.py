@@ -1,0 +1,132 @@
+"""Does growing help? Where more workers finish no more, growth is taken back.
+
+When workers wait for something they share, a database or a disk, more of them make every job slower and none
+sooner; but jobs may also have become longer by themselves, and then more workers are right. So after a
+growth that brought nothing a trial is made with fewer: if as much gets finished, fewer it is, and fewer still
+is tried; if less, the growth had helped. What was taken back is tried again little by little. Only stretches
+of time in which jobs were waiting throughout are compared: otherwise demand sets the pace.
+"""
+
+from __future__ import annotations
+
+import math
+
+from millpond.rules.observation import Gain, GainWindow, Observation
+
+GROWTH = math.log(1.2)  # more workers than in the reference, so that a difference can be told
+RAISED = 0.5  # of the growth: what the rate must rise by at least
+INFLATED = math.log(1.3)  # what runs must have grown by
+SURE = 2.0  # standard errors
+TIMES_SERVICE = 3.0  # a window lasts this many runs
+SHORTEST, LONGEST = 5.0, 60.0  # seconds
+LEAST_RUNS, FEW_RUNS = 100, 20
+TRIAL = 0.6  # of the workers
+LIFT = 1.1
+LONGEST_WAIT = 600.0  # seconds at a cap before a few more are tried; it begins with a minute and doubles
+QUIET = 600.0  # seconds after a trial that showed that growth helps
+NOTHING = Gain()
+
+
+def learned(observation: Observation, gain: Gain, now: float) -> Gain:
+    """What is known after this observation."""
+    gain = _lifted(observation, gain, now)
+    if not observation.busy or not observation.waiting:
+        return gain if gain.window is None else gain._replace(window=None)
+    if gain.before is not None and gain.cap is not None and observation.busy > gain.cap + 0.5:
+        return gain._replace(window=None)  # a trial begins when those beyond it have left
+    totals = _totals(observation)
+    window = gain.window
+    if window is None:
+        return gain._replace(window=GainWindow(now, *totals))
+    window = window._replace(workers=window.workers + observation.busy, samples=window.samples + 1)
+    closed = _closed(window, totals, now, _length(observation))
+    if closed is None:
+        return gain._replace(window=window)
+    gain = gain._replace(window=None)
+    return _judged(closed, gain, observation, now) if gain.before is None else _tried(closed, gain, now)
+
+
+def _totals(observation: Observation) -> tuple[int, float, float]:
+    runs, logs, squares = 0, 0.0, 0.0
+    for task in observation.tasks:
+        runs += task.completed
+        logs += task.logs
+        squares += task.squares
+    return runs, logs, squares
+
+
+def _length(observation: Observation) -> float:
+    service = sum(task.service * task.waiting for task in observation.tasks) / observation.waiting
+    return min(max(SHORTEST, TIMES_SERVICE * service), LONGEST)
+
+
+def _closed(
+    window: GainWindow, totals: tuple[int, float, float], now: float, length: float
+) -> GainWindow | None:
+    """The window with its figures, once it has lasted long enough to tell something."""
+    runs = totals[0] - window.completed
+    lasted = now - window.began_at
+    if runs < FEW_RUNS or lasted < length or (runs < LEAST_RUNS and lasted < LONGEST):
+        return None
+    log = (totals[1] - window.logs) / runs
+    spread = max(0.0, (totals[2] - window.squares) / runs - log * log)
+    return window._replace(
+        completed=runs,
+        rate=runs / lasted,
+        log=log,
+        error=math.sqrt(spread / runs),
+        workers=window.workers / window.samples,
+    )
+
+
+def _judged(closed: GainWindow, gain: Gain, observation: Observation, now: float) -> Gain:
+    """Compare a window with the last one that had clearly fewer workers; a suspicion begins a trial.
+
+    Under a cap nothing needs to be proven again: what was lifted goes back unless it has brought something.
+    """
+    fewer = gain.reference
+    if fewer is None or closed.workers < fewer.workers * math.exp(GROWTH):
+        if fewer is not None and (fewer.workers < closed.workers or gain.cap is not None):
+            return gain  # go on comparing with the smaller one until the difference is large enough
+        return gain._replace(reference=closed)
+    growth = math.log(closed.workers / fewer.workers)
+    doubt = SURE * math.hypot(closed.error, fewer.error)
+    rose = math.log(closed.rate / fewer.rate) > RAISED * growth
+    if gain.cap is not None and not rose:
+        wait = min(2.0 * gain.lift_after, LONGEST_WAIT)
+        return gain._replace(cap=fewer.workers, moved_at=now, lift_after=wait)
+    inflated = closed.log - fewer.log > INFLATED + doubt
+    if rose or not inflated or now < gain.quiet_until:
+        return gain._replace(reference=closed)
+    return _trial(closed, gain, max(1.0, observation.limits.least, TRIAL * closed.workers), now)
+
+
+def _trial(closed: GainWindow, gain: Gain, cap: float, now: float) -> Gain:
+    return gain._replace(cap=cap, before=closed, reference=None, moved_at=now)
+
+
+def _tried(closed: GainWindow, gain: Gain, now: float) -> Gain:
+    """A trial with fewer workers is over: did it cost anything?"""
+    before = gain.before
+    assert before is not None
+    fell = math.log(before.rate / closed.rate)
+    shorter = before.log - closed.log
+    if fell < shorter:  # no less was finished, each sooner
+        return _trial(closed, gain, max(1.0, TRIAL * closed.workers), now)._replace(proven=True)
+    if gain.proven:  # this step went too far, the one before had not
+        return gain._replace(cap=before.workers, before=None, reference=before, moved_at=now, proven=False)
+    return NOTHING._replace(quiet_until=now + QUIET)
+
+
+def _lifted(observation: Observation, gain: Gain, now: float) -> Gain:
+    """Try a little more after a while; forget the cap when it is beyond the pool's size."""
+    if gain.cap is None:
+        return gain
+    waited = now - gain.moved_at
+    if gain.before is not None:  # a trial that cannot end, since too little is finished or nothing waits
+        return gain if waited < 4 * LONGEST else NOTHING._replace(quiet_until=now + QUIET)
+    if waited < gain.lift_after:
+        return gain
+    if gain.cap >= observation.limits.most:
+        return NOTHING
+    return gain._replace(cap=max(gain.cap + 1.0, gain.cap * LIFT), moved_at=now)

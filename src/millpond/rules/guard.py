@@ -1,0 +1,128 @@
+"""What bounds every scaling decision: doubtful data, the size of the pool, the machine, the cost of starting.
+
+Pure. A cap never goes below the guaranteed minimum, and nothing here ever stops a busy worker.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from millpond.rules.observation import Decision, Limits, Memory, Observation
+
+STALE = 5.0  # seconds after which data are too old to act on
+JUMP = 30.0  # seconds without a decision: the machine slept, and every age and rate is doubtful once
+START_SHARE = 0.02  # of the workers' time that starting them may cost
+REFILL = 300.0  # seconds in which a whole pool may be started anew, however dear a start is
+LEAST_IDLE = 0.5  # seconds: a start also costs what it disturbs, and every job its worker's warmth
+LONGEST_IDLE = 300.0
+DEAR_START = 1.0  # seconds: workers that start slower are started before they are needed
+
+
+class Bounded(NamedTuple):
+    """A number of workers within its bounds."""
+
+    wanted: int
+    binding: str  # the term that decided; "need" when nothing bounded it
+    limit: int  # the smallest cap
+    leave: int  # workers beyond what may be
+    demand: int  # workers that would have something to do
+
+
+def distrust(observation: Observation, memory: Memory, now: float) -> str:
+    """Why these data must not be acted on; empty when they may."""
+    if observation.trouble:
+        return observation.trouble
+    age = now - observation.measured_at
+    if age > STALE:
+        return f"what is known is {age:.0f} s old"
+    if not math.isfinite(observation.oldest) or age < -1.0:
+        return "the clock was stepped"
+    if memory.decided_at is not None and not 0 <= now - memory.decided_at <= JUMP:
+        return "the clock was stepped or stood still"
+    return ""
+
+
+def held(
+    observation: Observation, memory: Memory, now: float, reason: str, max_wait: float | None = None
+) -> tuple[Decision, Memory]:
+    """Change nothing: nobody is started beyond the minimum, and nobody leaves."""
+    limits, alive = observation.limits, observation.alive
+    wanted = max(alive, least(limits))
+    decision = Decision(
+        wanted=wanted,
+        keep=alive,
+        idle_timeout=idle_timeout(limits),
+        alive=alive,
+        demand=demand(observation),
+        limit=limits.most,
+        binding="hold",
+        oldest=observation.oldest,
+        max_wait=max_wait,
+        note=reason,
+    )
+    return decision, memory._replace(decided_at=now, wanted=wanted, gain=memory.gain._replace(window=None))
+
+
+def idle_timeout(limits: Limits) -> float:
+    """How long a worker may idle: until its idling has cost as much as starting another one would.
+
+    Then nobody, however clairvoyant, spends less than half as much on idling and starting together.
+    """
+    if limits.idle_timeout is not None:
+        return limits.idle_timeout
+    return min(max(LEAST_IDLE, limits.start_cost), LONGEST_IDLE)
+
+
+def tokens(observation: Observation, memory: Memory, now: float) -> float:
+    """Workers that may be started now: a bucket that holds a pool twice over, and is filled no faster than
+    keeps starts a small share of the workers' time. A pool that flaps runs dry; a rush never does."""
+    limits = observation.limits
+    full = 2.0 * limits.most
+    if memory.starts is None or memory.decided_at is None:
+        return full
+    rate = max(START_SHARE * observation.alive / max(limits.start_cost, 1e-3), limits.most / REFILL)
+    return min(full, memory.starts + rate * (now - memory.decided_at))
+
+
+def demand(observation: Observation) -> int:
+    """Workers that would have something to do."""
+    jobs = len(observation.remaining) + observation.waiting
+    return max(observation.busy, -(-jobs // observation.limits.concurrency))
+
+
+def least(limits: Limits) -> int:
+    """The guaranteed minimum."""
+    return min(limits.least, limits.most)
+
+
+def bounded(
+    need: int, observation: Observation, *, gain_cap: float | None = None, budget: float = math.inf
+) -> Bounded:
+    """As many as are needed, within the caps; the minimum and the warm spares whatever the caps say."""
+    limits = observation.limits
+    allowed, reason = float(limits.most), "max"
+    if observation.cap is not None and observation.cap < allowed:
+        allowed, reason = observation.cap, observation.cap_reason
+    if gain_cap is not None and gain_cap < allowed:
+        allowed, reason = int(gain_cap), "gain"
+    cap, name, alive, useful = allowed, reason, observation.alive, demand(observation)
+    if max(useful, alive) < cap and limits.start_cost <= DEAR_START:
+        cap, name = max(useful, alive), "demand"
+    if alive + budget < cap:
+        cap, name = alive + int(max(0.0, budget)), "budget"
+    wanted, binding = (need, "need") if need <= cap else (int(cap), name)
+    warm = min(observation.busy + limits.warm, limits.most) if limits.warm else 0
+    if wanted < warm:
+        wanted, binding = warm, "warm"
+    if wanted < least(limits):
+        wanted, binding = least(limits), "min"
+    leave = max(0, alive - max(int(allowed), least(limits)))
+    return Bounded(wanted, binding, int(cap), leave, useful)
+
+
+def kept(observation: Observation, base: int) -> int:
+    """How many stay although they idle."""
+    limits = observation.limits
+    warm = observation.busy + limits.warm if limits.warm else 0
+    return min(limits.most, max(limits.least, base, warm))

@@ -1,0 +1,94 @@
+"""What a task really needs, from what its jobs were seen to use.
+
+A histogram whose old entries fade: half as heavy after a day. The request is its 95th percentile and a bit
+more. A task that ran out of memory asks for more at once, for a while, however few were seen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+HALF_LIFE = 86_400.0
+RATIO = 1.1  # each bucket ends so many times higher than the one before
+MARGIN = 1.15
+MEMORY_SHARE, CPU_SHARE, RUN_SHARE = 0.95, 0.90, 0.95
+RAISED_FOR = 3600.0
+FORGOTTEN = 1e-3  # a bucket lighter than this is dropped
+
+
+class Seen(NamedTuple):
+    """A fading histogram: weights by bucket, as heavy as they were `at` that instant."""
+
+    weights: Mapping[int, float] = {}
+    at: float = 0.0
+
+
+def see(seen: Seen, value: float, now: float, weight: float = 1.0) -> Seen:
+    """One more measurement."""
+    faded = 0.5 ** (max(0.0, now - seen.at) / HALF_LIFE) if seen.weights else 1.0
+    weights = {place: old * faded for place, old in seen.weights.items() if old * faded > FORGOTTEN}
+    place = bucket(value)
+    weights[place] = weights.get(place, 0.0) + weight
+    return Seen(weights, now)
+
+
+def percentile(seen: Seen, share: float) -> float | None:
+    """The upper bound of the bucket in which the percentile lies; None if nothing was seen."""
+    wanted = share * sum(seen.weights.values())
+    total = 0.0
+    for place in sorted(seen.weights):
+        total += seen.weights[place]
+        if total >= wanted - 1e-9:
+            return upper(place)
+    return None
+
+
+def bucket(value: float) -> int:
+    """The bucket of a number; all below a thousandth share the first."""
+    return 0 if value <= 1e-3 else max(0, math.ceil(math.log(value / 1e-3) / math.log(RATIO) - 1e-9))
+
+
+def upper(place: int) -> float:
+    """The largest number in a bucket."""
+    return 0.0 if place == 0 else 1e-3 * RATIO**place
+
+
+class Learned(NamedTuple):
+    """What is known of one task."""
+
+    memory: Seen = Seen()  # peak of resident memory, in MB
+    cpu: Seen = Seen()  # cores
+    run: Seen = Seen()  # seconds
+    raised: int = 0  # bytes it asks for at least, after it ran out of memory
+    raised_until: float = 0.0
+
+    def memory_request(self, now: float) -> int:
+        """Bytes to set aside for the next job of this task."""
+        found = percentile(self.memory, MEMORY_SHARE) or 0.0
+        return max(int(found * 1e6 * MARGIN), self.raised if now < self.raised_until else 0)
+
+    def cpu_request(self) -> float:
+        """Cores to set aside, in tenths."""
+        found = percentile(self.cpu, CPU_SHARE) or 0.0
+        return math.ceil(found * 10 - 1e-6) / 10
+
+    def longest(self) -> float | None:
+        """How long nearly all of its jobs take."""
+        return percentile(self.run, RUN_SHARE)
+
+    def after(self, now: float, *, memory: int, cpu: float | None) -> Learned:
+        """A job has ended that held so many bytes at its peak and used so many cores."""
+        cpus = self.cpu if cpu is None else see(self.cpu, cpu, now)
+        return self._replace(memory=see(self.memory, memory / 1e6, now), cpu=cpus)
+
+    def after_run(self, now: float, run: float) -> Learned:
+        """A job has ended well after so many seconds."""
+        return self._replace(run=see(self.run, run, now))
+
+    def after_shortage(self, now: float, *, had: int, used: int, double: bool) -> Learned:
+        """Memory ran out under a job that had been given `had` bytes and was last seen with `used`."""
+        wanted = max(int(used * MARGIN), 2 * had if double else 0, self.raised)
+        seen = see(self.memory, used / 1e6, now) if used else self.memory
+        return self._replace(memory=seen, raised=wanted, raised_until=now + RAISED_FOR)

@@ -1,0 +1,213 @@
+"""How many workers a pool should have: an observation in, a decision with all its terms out.
+
+`ScaleForWait` is the default: enough workers that what waits begins within the wait that people accept, and
+not one more. `ScaleByDepth` counts jobs, `Fixed` counts nothing. None of them ever stops a busy worker:
+workers leave by themselves when they have been idle for long. Doubtful data change nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from millpond.rules import gain, guard
+from millpond.rules.observation import Decision, Memory, Observation, Policy
+
+EVERY = 1.0  # seconds between decisions
+EAGER_SHARE = 0.05  # of the accepted wait: the least between decisions when a job finds nobody idle
+EAGER = (0.05, 1.0)  # its bounds in seconds
+DEFAULT_MAX_WAIT = 1.0  # for a pool that names none: nobody who said nothing expects to wait
+HEADROOM = 0.8  # of the accepted wait is planned for; the rest is for what no plan sees
+AGEING = 0.5  # jobs behind the oldest are on average half as old
+SHORTEST = 0.05  # of the accepted wait: however late it is, do not start the whole world
+SPARE = 2.0  # standard deviations of the load that spares cover when nothing may wait
+
+
+class ScaleForWait(NamedTuple):
+    """As few workers as let 95 of 100 jobs begin within `max_wait` seconds."""
+
+    max_wait: float = DEFAULT_MAX_WAIT
+
+    def decide(self, observation: Observation, memory: Memory, now: float) -> tuple[Decision, Memory]:
+        """Those there are and as many more as waiting jobs need to begin in time; see `_more`."""
+        reason = guard.distrust(observation, memory, now)
+        if reason:
+            return guard.held(observation, memory, now, reason, self.max_wait)
+        is_stepped = observation.oldest < 0  # a clock went back: nobody is older than 0, and nobody leaves
+        if is_stepped:
+            observation = observation._replace(oldest=0.0)
+        known = gain.learned(observation, memory.gain, now)
+        base = (self._base(observation) + observation.poison) / observation.limits.concurrency
+        backlog = self._more(observation)
+        present = observation.alive if observation.waiting else observation.busy
+        need = max(round(base), math.ceil(present + backlog - 1e-9))
+        budget = guard.tokens(observation, memory, now)
+        bounded = guard.bounded(need, observation, gain_cap=known.cap, budget=budget)
+        binding = bounded.binding
+        if binding == "need":
+            binding = "backlog" if backlog else "running" if need == present else "base"
+        decision = Decision(
+            wanted=bounded.wanted,
+            keep=observation.alive if is_stepped else guard.kept(observation, round(base)),
+            idle_timeout=guard.idle_timeout(observation.limits),
+            alive=observation.alive,
+            leave=bounded.leave,
+            base=round(base, 3),
+            backlog=round(backlog, 3),
+            demand=bounded.demand,
+            limit=bounded.limit,
+            binding=binding,
+            oldest=observation.oldest,
+            max_wait=self.max_wait,
+            poison=observation.poison,
+            eager=self._eager() if observation.waiting else 0.0,
+        )
+        return decision, memory._replace(
+            decided_at=now, wanted=bounded.wanted, starts=budget - decision.start, gain=known
+        )
+
+    def _eager(self) -> float:
+        return min(max(EAGER[0], EAGER_SHARE * self.max_wait), EAGER[1])
+
+    def _more(self, observation: Observation) -> float:
+        """How many workers beyond those there are would let everything in line begin in time.
+
+        Within `slack` seconds a place whose job has r seconds to go begins about slack / r jobs, a free one
+        the first at once and then one in each service time. What is left over needs new workers, which are
+        free places. The oldest job must begin sooner than the line as a whole.
+        """
+        waiting = observation.waiting
+        if not waiting:
+            return 0.0
+        work = 0.0
+        for task in observation.tasks:
+            work += task.waiting * task.service
+        service = max(work / waiting, 1e-6)
+        freed = sum(1.0 / seconds for seconds in observation.remaining)  # places that become free in a second
+        free = observation.alive * observation.limits.concurrency - len(observation.remaining)
+        left = HEADROOM * self.max_wait - observation.limits.start_cost
+        shortest = max(SHORTEST * self.max_wait, 1e-3)
+        more = 0.0
+        for jobs, age in ((waiting, AGEING * observation.oldest), (1, observation.oldest)):
+            slack = max(left - age, shortest)
+            more = max(more, (jobs - slack * freed) / (1.0 + slack / service) - free)
+        return more / observation.limits.concurrency
+
+    def _base(self, observation: Observation) -> float:
+        """Places for the load that keeps coming, where starting is not quick beside the accepted wait.
+
+        A place for each running job on average, and spares as in Erlang's formula for 5 of 100 jobs that wait
+        longer than `patience` service times. Where a worker starts at once none is needed: the line tells.
+        """
+        load = rate = 0.0
+        for task in observation.tasks:
+            load += task.rate * task.service
+            rate += task.rate
+        if not load:
+            return 0.0
+        slow = min(1.0, 2.0 * observation.limits.start_cost / max(self.max_wait, 1e-3))
+        patience = self.max_wait * rate / load
+        return slow * (load + SPARE / (1.0 + 3.0 * patience) * math.sqrt(load))
+
+
+class ScaleByDepth(NamedTuple):
+    """By the number of jobs in line: one worker more for every `up` of them, one less below `down`."""
+
+    up: int
+    down: int = 1
+
+    def decide(self, observation: Observation, memory: Memory, now: float) -> tuple[Decision, Memory]:
+        """Depth has no unit of time, so the numbers must be chosen anew when jobs grow longer."""
+        reason = guard.distrust(observation, memory, now)
+        if reason:
+            return guard.held(observation, memory, now, reason)
+        waiting, alive = observation.waiting, observation.alive
+        grow = math.ceil(waiting / self.up) if waiting >= self.up else 0
+        shrink = int(waiting < self.down and observation.idle > 0)
+        need = max(alive, alive - observation.starting + grow) - shrink
+        bounded = guard.bounded(need, observation)
+        decision = Decision(
+            wanted=bounded.wanted,
+            keep=guard.kept(observation, alive - shrink),
+            idle_timeout=guard.idle_timeout(observation.limits),
+            alive=alive,
+            leave=bounded.leave,
+            backlog=float(grow),
+            demand=bounded.demand,
+            limit=bounded.limit,
+            binding="depth" if bounded.binding == "need" else bounded.binding,
+            oldest=observation.oldest,
+            note=f"{waiting} in line, one more worker for every {self.up}",
+        )
+        return decision, memory._replace(decided_at=now, wanted=bounded.wanted)
+
+
+class Fixed(NamedTuple):
+    """Always so many."""
+
+    workers: int
+
+    def decide(self, observation: Observation, memory: Memory, now: float) -> tuple[Decision, Memory]:
+        """The same at any hour, within the bounds and what the machine has room for."""
+        limits = observation.limits
+        room = limits.most if observation.cap is None else min(limits.most, observation.cap)
+        wanted = max(min(self.workers, room), guard.least(limits))
+        decision = Decision(
+            wanted=wanted,
+            keep=wanted,
+            idle_timeout=guard.idle_timeout(limits),
+            alive=observation.alive,
+            leave=max(0, observation.alive - wanted),
+            base=float(self.workers),
+            demand=guard.demand(observation),
+            limit=room,
+            binding="fixed" if wanted == self.workers else "min" if wanted > self.workers else "max",
+            oldest=observation.oldest,
+        )
+        return decision, memory._replace(decided_at=now, wanted=wanted)
+
+
+def policy_for(max_wait: float | None) -> Policy:
+    """The policy of a pool that names none."""
+    return ScaleForWait(DEFAULT_MAX_WAIT if max_wait is None else max_wait)
+
+
+def urgency(decision: Decision) -> float:
+    """How much one more worker matters to this pool: about 1 where it just keeps its promise."""
+    waited = decision.oldest / decision.max_wait if decision.max_wait else 0.0
+    short = (decision.alive + decision.backlog) / max(1, decision.alive)
+    return min(max(waited, short if decision.backlog else 0.0, 0.1), 10.0)
+
+
+# --- in words ---------------------------------------------------------------------------------------------
+_CAPPED = {
+    "max": "at its maximum",
+    "min": "at its minimum",
+    "demand": "more would have nothing to do",
+    "gain": "more workers finished no more",
+    "budget": "too many starts lately",
+    "warm": "with spares",
+    "fixed": "a fixed number",
+    "base": "for the load that keeps coming",
+    "running": "nothing waits",
+    "backlog": "",
+    "depth": "",
+}
+
+
+def sentence(pool: str, decision: Decision) -> str:
+    """A decision for people: `images 4 -> 6: oldest wait 3.1 s of 10 s; capped by memory`."""
+    if decision.binding == "hold":
+        return f"{pool} {decision.alive}: held, {decision.note}"
+    change = f"{decision.alive}"
+    if decision.wanted != decision.alive:
+        change += f" -> {decision.wanted}"
+    parts = []
+    if decision.max_wait is not None and decision.oldest > 0:
+        parts.append(f"oldest wait {decision.oldest:.1f} s of {decision.max_wait:g} s")
+    if decision.note:
+        parts.append(decision.note)
+    parts.append(_CAPPED.get(decision.binding, f"capped by {decision.binding}"))
+    if decision.poison:
+        parts.append(f"{decision.poison} held by jobs that take absurdly long")
+    return f"{pool} {change}: " + "; ".join(part for part in parts if part)

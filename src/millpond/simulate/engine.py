@@ -1,0 +1,268 @@
+"""One pool in simulated time: arrivals, workers that start and leave, and the policy that decides.
+
+Drives a policy exactly as a node does: every second, and at once when a job arrives and nobody is idle. Jobs
+go to the worker that was busy most recently; a worker leaves after its idle time, and never a busy one.
+Nothing here decides how many workers there should be.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, deque
+from heapq import heappop, heappush
+from typing import Any
+
+from millpond.rules.estimate import Estimates
+from millpond.rules.observation import Decision, Memory, Observation
+from millpond.rules.scale import EVERY
+from millpond.simulate.records import Faults, Law, Run, Setting, Workload
+from millpond.simulate.tally import Tally
+
+NEVER = float("inf")
+Held = tuple[float, float, str]  # since when it waits, for how long it will run, its task
+
+
+def simulate(workload: Workload, law: Law, setting: Setting) -> Run:
+    """What becomes of these jobs under this policy."""
+    return _Simulation(workload, law, setting).run()
+
+
+class _Simulation:
+    """The state of a pool. Times are seconds since the beginning."""
+
+    def __init__(self, workload: Workload, law: Law, setting: Setting) -> None:
+        self.workload = workload
+        self.law = law
+        self.setting = setting
+        self.rhythm: float = getattr(law, "rhythm", EVERY)
+        self.limits = setting.limits
+        self.faults = setting.faults
+        self.chance = random.Random(setting.seed)
+        self.tally = Tally(setting.max_wait)
+        self.now = 0.0
+        self.queue: deque[Held] = deque()
+        self.waiting: Counter[str] = Counter()
+        self.blocked: list[Held] = []
+        self.idle: deque[float] = deque()  # since when, least recently used first
+        self.running: dict[int, tuple[float, Held]] = {}  # job number: (begun at, job)
+        self.ends: list[tuple[float, int]] = []  # in real time
+        self.shared_ends: list[tuple[float, int]] = []  # in the slowed time of those that share something
+        self.shared = 0
+        self.slow_time = 0.0
+        self.starting: deque[float] = deque()
+        self.leaving = 0
+        self.numbers = 0
+        self.next_arrival = 0
+        self.decided_at = -NEVER
+        self.next_tick = 0.0
+        self.eager_at = NEVER
+        self.eager = 0.0
+        self.memory: Any = Memory()
+        self.estimates = Estimates(counted_at=0.0)
+        self.arrived: Counter[str] = Counter()
+        self.finished: list[tuple[str, float]] = []
+        self.keep = self.limits.least
+        self.idle_timeout = 60.0
+        self.clock_shift = 0.0
+        self.plagues = deque(sorted(_plagues(self.faults)))
+
+    # --- time ---------------------------------------------------------------------------------------
+    def run(self) -> Run:
+        """Until every job has ended, and the workers that are not kept have left."""
+        for _ in range(self.limits.least):
+            self.idle.append(0.0)
+        self.tally.workers(0.0, len(self.idle))
+        arrivals, total = self.workload.arrivals, len(self.workload.arrivals)
+        while True:
+            arrival = arrivals[self.next_arrival] if self.next_arrival < total else NEVER
+            end, shared_end = self.ends[0][0] if self.ends else NEVER, self._shared_end()
+            ready = self.starting[0] if self.starting else NEVER
+            plague = self.plagues[0][0] if self.plagues else NEVER
+            moment = min(arrival, end, shared_end, ready, plague, self.next_tick, self.eager_at)
+            if arrival is NEVER and not self.queue and not self.running and not self.blocked:
+                break
+            self._advance(moment)
+            if moment == ready:
+                self.starting.popleft()
+                self._free()
+            elif moment == end:
+                self._end(heappop(self.ends)[1])
+            elif moment == shared_end:
+                self.shared -= 1
+                self._end(heappop(self.shared_ends)[1])
+            elif moment == arrival:
+                self._arrive()
+            elif moment == plague:
+                self._plague()
+            else:
+                self._decide(is_tick=moment == self.next_tick)
+        return self.tally.finished(self.workload.name, self.now, sum(self.workload.services))
+
+    def _advance(self, moment: float) -> None:
+        """Let time pass; workers whose idle time ends meanwhile leave at their own moment."""
+        idle = self.idle
+        while idle and idle[0] + self.idle_timeout <= moment and self._alive() > self.keep:
+            left_at = max(self.now, idle.popleft() + self.idle_timeout)
+            self._left(left_at)
+        if self.shared:
+            self.slow_time += (moment - self.now) / self._slowness()
+        self.now = moment
+
+    def _slowness(self) -> float:
+        return max(1.0, self.shared / self.faults.places)
+
+    def _shared_end(self) -> float:
+        if not self.shared_ends:
+            return NEVER
+        return self.now + max(0.0, self.shared_ends[0][0] - self.slow_time) * self._slowness()
+
+    # --- jobs ---------------------------------------------------------------------------------------
+    def _arrive(self) -> None:
+        number, workload = self.next_arrival, self.workload
+        self.next_arrival += 1
+        task = workload.tasks[number] if workload.tasks else "job"
+        self.tally.arrival(self.now)
+        held = (self.now, workload.services[number], task)
+        if self._is_blocked(task):
+            self.blocked.append(held)
+            return
+        self.arrived[task] += 1
+        self._line_up(held)
+
+    def _line_up(self, held: Held) -> None:
+        if self.idle and not self.queue:
+            self.idle.pop()
+            self._begin(held)
+            return
+        self.queue.append(held)
+        self.waiting[held[2]] += 1
+        if self.eager_at is NEVER or self.eager_at > self.now:
+            self.eager_at = max(self.now, self.decided_at + self.eager)
+
+    def _begin(self, held: Held) -> None:
+        since, service, task = held
+        self.numbers += 1
+        self.tally.began(self.now, self.now - since)
+        self.running[self.numbers] = (self.now, held)
+        if self.faults.contended is not None and self.faults.contended in ("", task):
+            self.shared += 1
+            heappush(self.shared_ends, (self.slow_time + service, self.numbers))
+        else:
+            heappush(self.ends, (self.now + service, self.numbers))
+
+    def _end(self, number: int) -> None:
+        found = self.running.pop(number, None)
+        if found is None:
+            return  # its worker has died
+        begun, (_, service, task) = found
+        self.tally.ended(service)
+        self.finished.append((task, self.now - begun))
+        self._free()
+
+    def _free(self) -> None:
+        """A worker has nothing to do."""
+        if self.leaving > 0:
+            self.leaving -= 1
+            self._left(self.now)
+        elif self.queue:
+            held = self.queue.popleft()
+            self.waiting[held[2]] -= 1
+            self._begin(held)
+        else:
+            self.idle.append(self.now)
+
+    # --- what goes wrong ----------------------------------------------------------------------------
+    def _is_blocked(self, task: str) -> bool:
+        shut = self.faults.blocked
+        return bool(shut) and any(s.start <= self.now < s.end and s.task == task for s in shut)
+
+    def _plague(self) -> None:
+        _, kind, amount = self.plagues.popleft()
+        if kind == "step":
+            self.clock_shift += amount
+        elif kind == "unblock":
+            released, self.blocked = self.blocked, []
+            for _, service, task in released:
+                self.arrived[task] += 1
+                self._line_up((self.now, service, task))
+        elif kind == "loss":
+            self._lose(amount)
+
+    def _lose(self, share: float) -> None:
+        """Some workers die; their jobs begin anew, first in line."""
+        doomed = self.chance.sample(sorted(self.running), int(share * len(self.running)))
+        for number in doomed:
+            begun, held = self.running.pop(number)
+            self.tally.lost_seconds += self.now - begun
+            self.queue.appendleft((self.now, held[1], held[2]))
+            self.waiting[held[2]] += 1
+            self._left(self.now)
+        for _ in range(int(share * len(self.idle))):
+            self.idle.popleft()
+            self._left(self.now)
+        while self.idle and self.queue:
+            self.idle.pop()
+            self._free()
+
+    # --- workers ------------------------------------------------------------------------------------
+    def _alive(self) -> int:
+        return len(self.running) + len(self.idle) + len(self.starting) - self.leaving
+
+    def _left(self, at: float) -> None:
+        self.tally.left(at, self._is_out(at))
+
+    def _is_out(self, at: float) -> bool:
+        return bool(self.faults.outages) and any(s.start <= at < s.end for s in self.faults.outages)
+
+    def _decide(self, *, is_tick: bool) -> None:
+        now = self.now
+        if is_tick:
+            self.next_tick = now + self.rhythm
+            self.estimates = self.estimates.after(now, self.arrived, self.finished)
+            self.arrived = Counter()
+            self.finished = []
+        self.eager_at = NEVER
+        self.decided_at = now
+        decision, self.memory = self.law.decide(self._observed(), self.memory, now)
+        self._apply(decision)
+
+    def _observed(self) -> Observation:
+        now = self.now
+        running = [(held[2], now - begun) for begun, held in self.running.values()]
+        loads = self.estimates.loads(self.waiting, running)
+        outage = self._is_out(now)
+        oldest = now - self.queue[0][0] + self.clock_shift if self.queue else 0.0
+        return Observation(
+            self.limits,
+            tasks=loads.tasks,
+            oldest=oldest,
+            busy=len(self.running),
+            idle=len(self.idle),
+            starting=len(self.starting),
+            remaining=loads.remaining,
+            poison=len(loads.poison),
+            measured_at=now,
+            trouble="the store does not answer" if outage else "",
+        )
+
+    def _apply(self, decision: Decision) -> None:
+        self.tally.decision(decision)
+        self.keep, self.idle_timeout, self.eager = decision.keep, decision.idle_timeout, decision.eager
+        leave = decision.leave
+        while leave > 0 and self.idle:
+            self.idle.popleft()
+            self._left(self.now)
+            leave -= 1
+        self.leaving = min(leave, len(self.running))
+        for _ in range(decision.start):
+            self.starting.append(self.now + self.limits.start_cost)
+        if decision.start:
+            self.tally.started(self.now, decision.start)
+
+
+def _plagues(faults: Faults) -> list[tuple[float, str, float]]:
+    return [
+        *((when, "step", amount) for when, amount in faults.steps),
+        *((when, "loss", share) for when, share in faults.losses),
+        *((span.end, "unblock", 0.0) for span in faults.blocked),
+    ]

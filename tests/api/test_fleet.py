@@ -1,0 +1,243 @@
+"""Routes about queues, pools, nodes and workers, recurring tasks, statistics, and the audit of changes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from millpond import App
+from millpond.api import shapes
+from millpond.node.commands import LOG
+from millpond.node.overrides import read_bounds
+from tests.api.acting import complete, die, node_tells
+from tests.api.asking import ADMIN, READ, Client, gate_for
+
+
+async def test_the_overview_says_it_all_on_every_store(everywhere):
+    app = everywhere
+    client = Client(gate_for(app))
+    for path in "abc":
+        app.get_task("resize").enqueue(path)
+    complete(app)
+    die(app)
+    node_tells(app)
+    said = {"pool": "images", "node": "n", "before": 1, "after": 2, "sentence": "more", "binding": "memory"}
+    app.store.log("decisions", [json.dumps(said).encode()])
+    found = (await client.get("/api/v1/overview")).json
+    shapes.Overview.model_validate(found)
+    (queue,) = found["queues"]
+    assert queue["states"] == {
+        "blocked": 0,
+        "scheduled": 0,
+        "queued": 1,
+        "running": 0,
+        "completed": 1,
+        "dead": 1,
+        "cancelled": 0,
+    }
+    assert (queue["max_wait"], queue["pools"], queue["nodes"]) == (10.0, ["images"], 1)
+    assert (queue["recent"]["enqueued"], queue["recent"]["dead"]) == (3, 1)
+    (pool,) = found["pools"]
+    assert (pool["workers"], pool["busy"], pool["idle"], pool["waiting"], pool["wanted"]) == (2, 1, 1, 1, 2)
+    assert (pool["decision"]["from"], pool["decision"]["to"], pool["decision"]["capped"]) == (1, 2, "memory")
+    assert found["totals"]["workers"] == 2
+    assert [alert["kind"] for alert in found["alerts"]] == ["dead"]
+    assert found["store"]["ok"]
+    client.gate.close()
+
+
+async def test_statistics_are_columns_of_one_length_on_every_store(everywhere):
+    app = everywhere
+    client = Client(gate_for(app))
+    for path in "abc":
+        app.get_task("resize").enqueue(path)
+    complete(app)
+    for window, points in (("1h", 60), ("6h", 72), ("24h", 288)):
+        found = (await client.get("/api/v1/statistics", window=window)).json
+        shapes.Statistics.model_validate(found)
+        columns = found["queues"]["images"]
+        assert {len(column) for column in columns.values()} == {points} == {len(found["times"])}
+        assert sum(columns["enqueued"]) == 3
+        assert sum(columns["completed"]) == 1
+        assert columns["open"][-1] == 2
+        assert columns["open"][0] == 0
+        assert [value for value in columns["wait_p95"] if value is not None]
+        assert found["all"] == columns
+    assert (await client.get("/api/v1/statistics", window="1y")).status == 422
+    client.gate.close()
+
+
+async def test_a_queue_is_paused_limited_and_resumed(app, admin):
+    app.get_task("resize").enqueue("a")
+    paused = await admin.post("/api/v1/queues/images/pause")
+    shapes.Queue.model_validate(paused.json)
+    assert paused.json["paused"] is True
+    assert app.store.counts().queues[0].paused
+    assert (await admin.put("/api/v1/queues/images/rate", {"rate": 5})).json["rate"] == 5
+    assert (await admin.put("/api/v1/queues/images/rate", {"rate": None})).json["rate"] is None
+    assert (await admin.post("/api/v1/queues/images/resume")).json["paused"] is False
+    assert (await admin.get("/api/v1/queues/images")).json["tasks"] == ["resize"]
+    assert (await admin.post("/api/v1/queues/imagse/pause")).status == 404, "a typing error makes no queue"
+    assert (await admin.post("/api/v1/queues/No%20Name/pause")).status == 422
+
+
+async def test_a_pool_gets_other_bounds_and_its_own_back(app, admin):
+    node_tells(app)
+    found = await admin.put("/api/v1/pools/images/workers", {"min": 2, "max": 12})
+    shapes.Pool.model_validate(found.json)
+    assert found.json["override"] == {"min": 2, "max": 12}
+    assert read_bounds(app.store, "images") == (2, 12)
+    shown = (await admin.get("/api/v1/pools/images")).json
+    assert [worker["pid"] for worker in shown["worker_items"]] == [101, 102]
+    assert (await admin.ask("DELETE", "/api/v1/pools/images/workers", {})).json["override"] is None
+    assert read_bounds(app.store, "images") is None
+    assert (await admin.put("/api/v1/pools/images/workers", {"min": 5, "max": 2})).status == 422
+    assert (await admin.put("/api/v1/pools/nothing/workers", {"min": 1, "max": 2})).status == 404
+
+
+async def test_nodes_tell_of_their_workers(app, admin):
+    node_tells(app)
+    (node,) = (await admin.get("/api/v1/nodes")).json["nodes"]
+    shapes.Node.model_validate(node)
+    assert (node["state"], node["phase"], node["worker_count"]) == ("live", "running", 2)
+    assert node["workers"][0]["recycle"] == {"jobs_left": 60, "memory_left": 4000, "age_left": 30.0}
+    assert (await admin.get("/api/v1/nodes/host-1-aaaa")).json["id"] == "host-1-aaaa"
+    assert (await admin.get("/api/v1/nodes/host-2")).status == 404
+    workers = (await admin.get("/api/v1/workers")).json
+    shapes.Workers.model_validate(workers)
+    assert len(workers["workers"]) == 2
+
+
+@pytest.mark.parametrize(
+    "info",
+    [
+        b"", b"[]", b"null", b"\xff", b'{"report": 5}', b'{"report": {"pools": 5}}',
+        b'{"report": {"pools": [5, {}]}}',
+        b'{"report": {"pools": [{"name": "x", "workers": [[1, 2], 5], "queues": 3, "least": "a"}]}}',
+        b'{"pid": "x", "queues": [1], "report": {"at": "now", "age": true, "phase": 5}}',
+    ],
+)  # fmt: skip
+async def test_a_node_that_tells_nonsense_is_shown_without_it(app, admin, info):
+    app.store.renew("strange-1", "host", info)
+    for path in ("/api/v1/nodes", "/api/v1/overview", "/api/v1/workers", "/api/v1/pools"):
+        assert (await admin.get(path)).status == 200
+    (node,) = (await admin.get("/api/v1/nodes")).json["nodes"]
+    shapes.Node.model_validate(node)
+
+
+async def test_commands_name_the_very_node_that_shall_obey(app, admin):
+    node_tells(app)
+    path = "/api/v1/nodes/host-1-aaaa"
+    drained = await admin.post(f"{path}/drain", {"grace": 3})
+    shapes.Command.model_validate(drained.json)
+    assert drained.status == 202
+    assert (await admin.post(f"{path}/workers/101/recycle")).status == 202
+    said = [json.loads(entry.data) for entry in app.store.log(LOG)]
+    assert [(line["node"], line["command"]) for line in said] == [
+        ("host-1-aaaa", "drain"),
+        ("host-1-aaaa", "recycle"),
+    ]
+    assert said[0]["grace"] == 3
+    assert said[1]["worker"] == 101
+    assert (await admin.post(f"{path}/workers/999/recycle")).status == 404
+    assert (await admin.post("/api/v1/nodes/host-2/drain")).status == 404
+    assert len(app.store.log(LOG)) == 2
+
+
+async def test_every_change_leaves_a_line_in_the_audit_log(app, gate, admin):
+    node_tells(app)
+    job = app.get_task("resize").enqueue("a").id
+    dead = (app.get_task("send").enqueue(1).id, die(app, "mail"))[0]
+    changes: list[tuple[str, str, Any, str]] = [
+        ("POST", "/api/v1/jobs", {"task": "resize", "arguments": ["a"]}, "job.enqueue"),
+        ("POST", f"/api/v1/jobs/{job}/cancel", {}, "job.cancel"),
+        ("POST", f"/api/v1/jobs/{dead}/retry", {}, "job.retry"),
+        ("POST", f"/api/v1/jobs/{job}/discard", {}, "job.discard"),
+        ("POST", "/api/v1/jobs/bulk", {"action": "cancel", "filter": {"queue": "mail"}}, "jobs.bulk"),
+        ("POST", "/api/v1/queues/images/pause", {}, "queue.pause"),
+        ("POST", "/api/v1/queues/images/resume", {}, "queue.resume"),
+        ("PUT", "/api/v1/queues/images/rate", {"rate": 1}, "queue.rate"),
+        ("PUT", "/api/v1/pools/images/workers", {"min": 1, "max": 2}, "pool.resize"),
+        ("DELETE", "/api/v1/pools/images/workers", {}, "pool.reset"),
+        ("POST", "/api/v1/nodes/host-1-aaaa/drain", {}, "node.drain"),
+        ("POST", "/api/v1/nodes/host-1-aaaa/workers/101/recycle", {}, "worker.recycle"),
+        ("POST", "/api/v1/dead/replay", {"filter": {}, "all": True}, "dead.replay"),
+        ("POST", "/api/v1/dead/discard", {"filter": {}, "all": True}, "dead.discard"),
+        ("POST", "/api/v1/session", {"token": ADMIN}, "session.open"),
+        ("POST", "/api/v1/queues/nowhere/pause", {}, "queue.pause"),
+    ]
+    for method, path, body, _ in changes:
+        await admin.ask(method, path, body)
+    lines = (await admin.get("/api/v1/audit")).json
+    shapes.Audit.model_validate(lines)
+    assert [line["action"] for line in lines["audit"]] == [name for _, _, _, name in reversed(changes)]
+    assert lines["audit"][0]["status"] == 404
+    assert {line["who"] for line in lines["audit"]} == {"admin"}
+    assert {line["from"] for line in lines["audit"]} == {"127.0.0.1"}
+    assert ADMIN not in json.dumps(lines)
+    assert (await Client(gate, READ).get("/api/v1/audit")).status == 403
+
+
+async def test_a_change_that_was_refused_at_the_gate_leaves_no_line(app, gate):
+    await Client(gate).post("/api/v1/queues/images/pause")
+    await Client(gate, READ).post("/api/v1/queues/images/pause")
+    await Client(gate).post("/api/v1/session", {"token": "wrong"})
+    assert app.store.log("audit") == []
+
+
+async def test_recurring_tasks_are_seen_triggered_and_switched(tmp_path):
+    app = App("memory://")
+
+    @app.recurring(every="1h", name="fetch")
+    def fetch() -> None: ...
+
+    @app.recurring(every="2h", name="process", depends_on=[fetch], blocks=[fetch])
+    def process() -> None: ...
+
+    client = Client(gate_for(app), ADMIN)
+    listed = (await client.get("/api/v1/recurring")).json["recurring"]
+    assert [task["name"] for task in listed] == ["fetch", "process"]
+    assert listed[1]["depends_on"] == [{"name": "fetch", "mode": "success_since"}]
+    assert listed[1]["blocks"] == ["fetch"]
+    assert (await client.post("/api/v1/recurring/fetch/trigger")).json == {"name": "fetch", "triggered": True}
+    assert (await client.post("/api/v1/recurring/fetch/trigger")).json["triggered"] is False
+    assert (await client.post("/api/v1/recurring/fetch/disable")).json["enabled"] is False
+    assert (await client.get("/api/v1/recurring/fetch")).json["disabled_by"] == "admin"
+    assert (await client.post("/api/v1/recurring/fetch/enable")).json["enabled"] is True
+    assert (await client.get("/api/v1/recurring/fetch/history")).status == 200
+    for path in ("/api/v1/recurring/nothing", "/api/v1/recurring/nothing/history"):
+        assert (await client.get(path)).json["type"].endswith("unknown-recurring")
+    assert (await client.post("/api/v1/recurring/nothing/trigger")).status == 404
+    assert (await client.get("/api/v1/overview")).json["recurring"]["total"] == 2
+    client.gate.close()
+
+
+async def test_the_store_being_away_is_said_and_overcome(app, gate, monkeypatch):
+    from millpond.errors import StoreUnavailable
+
+    client = Client(gate)
+    assert (await client.get("/readyz")).status == 200
+    real = app.store.counts
+
+    def away(**_: Any) -> Any:
+        raise StoreUnavailable("nobody there")
+
+    monkeypatch.setattr(app.store, "counts", away)
+    gate._desk.gathering.forget()
+    assert (await client.get("/readyz")).status == 503
+    assert (await client.get("/livez")).status == 200
+    shown = (await client.get("/api/v1/overview")).json
+    assert not shown["store"]["ok"]
+    assert shown["alerts"][0]["kind"] == "store"
+    monkeypatch.setattr(app.store, "counts", real)
+    gate._desk.gathering.forget()
+    assert (await client.get("/readyz")).status == 200
+
+
+async def test_one_look_at_the_store_serves_everybody(app, gate):
+    client = Client(gate)
+    for path in ("overview", "queues", "pools", "nodes", "workers", "decisions", "events/recent") * 5:
+        await client.get(f"/api/v1/{path}")
+    assert gate._desk.gathering.rounds <= 3

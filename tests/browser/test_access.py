@@ -1,0 +1,34 @@
+"""Every page can be used without seeing it: landmarks, names, captions; and without a wide screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.node.waiting import all_ended
+
+PAGES = ("overview", "jobs", "dead", "nodes", "recurring/shop.book_orders", "scaling", "queues/images")
+AUDIT = Path(__file__).with_name("audit.js").read_text(encoding="utf-8").partition("\n")[2]
+
+
+@pytest.mark.parametrize("width", [1280, 800, 360])
+def test_every_page_is_whole_for_eyes_ears_and_keys(site, shop, visit, width: int):
+    all_ended([shop.charge.enqueue(1), shop.export.enqueue("orders", 3)])
+    page = visit(site, width=width)
+    for name in PAGES:
+        page.goto(f"{site.url}#/{name}")
+        page.locator("main h1").wait_for()
+        page.locator("main .loading").first.wait_for(state="detached")
+        assert page.evaluate(AUDIT) == [], name
+
+
+def test_motion_is_left_out_for_those_who_ask(site, browser, watched):
+    context = browser.new_context(reduced_motion="reduce")
+    page = context.new_page()
+    watched.listen(page)
+    page.goto(site.url)
+    page.locator("main h1").wait_for()
+    moving = page.evaluate("document.getAnimations().length")
+    context.close()
+    assert moving == 0

@@ -1,0 +1,69 @@
+"""`millpond simulate`: a workload through a policy, for people and for programs."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from tests.cli.conftest import URL, add_job
+
+
+@pytest.fixture
+def trace(folder):
+    path = folder / "trace.csv"
+    path.write_text("minute,count\n" + "".join(f"{n},{60 + n % 7 * 20}\n" for n in range(10)))
+    return str(path)
+
+
+def test_a_trace_answers_with_waits_hours_and_the_bound(ask, trace):
+    found = ask("simulate", trace, "--service", "exp:2s", "--max-wait", "5s", "--workers", "1:20")
+    assert found["jobs"] == 1080
+    assert found["p50_wait"] <= found["p95_wait"] <= found["p99_wait"]
+    assert found["p95_wait"] <= 5.0
+    assert found["worker_hours"] >= found["work_hours"]
+    assert {"ratio_to_bound", "starts", "reversals", "slo_miss_minutes"} <= found.keys()
+
+
+def test_people_get_a_table_and_charts(run, trace):
+    shown = run("simulate", trace, "--service", "exp:2s").stdout
+    assert "worker-hours" in shown
+    assert "kept" in shown
+    assert "█" in shown
+
+
+def test_policies_are_compared_at_the_same_wait(ask, trace):
+    found = ask("simulate", trace, "--service", "fixed:2s", "--compare")["comparison"]
+    assert [row["policy"].split(" ")[0] for row in found[:3]] == ["wait"] * 3
+    assert {row["policy"].split(" ")[0] for row in found} >= {"keda", "hpa", "celery", "latency", "knative"}
+
+
+def test_the_history_of_a_store_can_be_replayed(ask, run, store):
+    for _ in range(5):
+        add_job(store)
+    found = ask("simulate", "--history", "1h", "--service", "exp:1s", "--store", URL)
+    assert found["jobs"] == 5
+    run("simulate", "--history", "1h", "--queue", "none", "--store", URL, code=2)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [],
+        ["--scenario", "S1", "--history", "1d"],
+        ["--scenario", "S77"],
+        ["none.csv", "--service", "exp:3s"],
+        ["--scenario", "S5", "--policy", "best"],
+        ["--scenario", "S5", "--workers", "9:1"],
+        ["--scenario", "S5", "--max-wait", "0"],
+        ["--scenario", "S5", "--service", "norm:1"],
+    ],
+)
+def test_what_cannot_be_simulated_is_refused(run, wrong):
+    run("simulate", *wrong, code=2)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("matplotlib") is not None, reason="matplotlib is installed")
+def test_without_matplotlib_a_picture_is_refused_with_what_to_install(run, trace):
+    result = run("simulate", trace, "--service", "fixed:1s", "--chart", "out.png", code=2)
+    assert "millpond[charts]" in result.stderr

@@ -1,0 +1,40 @@
+"""What is known about tasks outlives a node; without it, what the store counted is a first guess."""
+
+import pytest
+
+from millpond import App
+from millpond.node.recollection import guess, keep, recall
+from millpond.rules.estimate import Estimates
+from millpond.rules.histogram import bucket
+from millpond.store.protocol import Minute
+
+
+def minute(queue: str, **runs: float) -> Minute:
+    return Minute(queue, 1, {}, {}, {bucket(seconds): 10 for seconds in runs.values()})
+
+
+def service(estimates: Estimates) -> float:
+    """What a job of a task that nobody has seen would be thought to take."""
+    (load,) = estimates.loads({"new": 1}).tasks
+    return load.service
+
+
+def test_what_is_kept_is_known_again():
+    store = App("memory://").store
+    known = Estimates().after(0.0, {}, [("resize", 0.2)] * 40)
+    keep(store, "images", known)
+    keep(store, "images", known)
+    assert recall(store, "images", ["images"]).tasks["resize"].mean == pytest.approx(0.2)
+    assert recall(store, "mail", ["mail"]).tasks == {}
+
+
+def test_what_cannot_be_read_is_learned_anew():
+    store = App("memory://").store
+    store.record("estimates/images", b"\xff", 0)
+    assert recall(store, "images", ["images"]).tasks == {}
+
+
+def test_without_it_the_run_times_of_the_queue_are_a_guess():
+    found = guess([minute("images", first=0.1), minute("mail", first=60.0), minute("images")], ["images"])
+    assert service(found) == pytest.approx(0.1, rel=0.3)
+    assert guess([minute("mail", first=60.0)], ["images"]).tasks == {}

@@ -1,0 +1,165 @@
+"""Nodes that plan the same recurring tasks on one store, and the judgement of what they left there."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import apsw
+
+from millpond.job import WAITING, Job, JobState
+from millpond.orchestrator.notes import KEEP, Skipped, log_name
+from millpond.orchestrator.tick_ids import tick_id
+from millpond.recurring import RecurringTask
+from millpond.rules.cadence import between
+from millpond.store.protocol import Filter
+from tests.proof_node.fleet import ROOT, Fleet, Member
+from tests.proof_recurring import jobs
+from tests.stores.places import address_and_name, place
+
+
+class Row(NamedTuple):
+    """A tick as the store has it."""
+
+    recurring: str
+    at: int
+
+
+class Herd(Fleet):
+    """A store and the nodes on it."""
+
+    def __enter__(self) -> Self:
+        jobs.app.store = self.store
+        return self
+
+    def start(self, *words: str, wait: bool = True) -> Member:
+        """One more node; the words are for `member.py`."""
+        label = f"n{next(self._labels)}"
+        ready, log = self.folder / f"{label}.ready", self.folder / f"{label}.log"
+        environment = {**os.environ, **self.evidence.environment(label), jobs.STORE: self.url}
+        with log.open("wb") as said:
+            process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "tests.proof_recurring.member"),
+                    *(str(self.lease), str(self.grace), str(ready), *words),
+                ],
+                env=environment,
+                cwd=ROOT,
+                stdout=said,
+                stderr=said,
+            )
+        member = Member(label, process, ready, log)
+        self.members.append(member)
+        if wait:
+            self.until(ready.exists, f"{label} serves")
+        return member
+
+    def said(self) -> str:
+        """Also what has not ended."""
+        left = self.store.search(Filter(states=tuple(WAITING | {JobState.RUNNING}))).jobs
+        return "\n".join(
+            [super().said(), *(f"{job.state} {job.task} {job.slots} {job.parked}" for job in left)]
+        )
+
+    # --- what is there ----------------------------------------------------------------------------------
+    def rows(self) -> list[Row]:
+        """Every tick, straight from the tables."""
+        return sorted(Row(name, int(at)) for name, at in self._raw_rows())
+
+    def _raw_rows(self) -> Iterator[Any]:
+        if self.url.startswith("sqlite:"):
+            with apsw.Connection(self.url.removeprefix("sqlite:///")) as file:
+                yield from list(file.execute("SELECT recurring, at FROM millpond_ticks"))
+        elif self.url.startswith("postgresql:"):
+            import psycopg
+
+            address, schema = address_and_name(self.url)
+            with psycopg.connect(address) as connection:
+                yield from connection.execute(f"SELECT recurring, at FROM {schema}.ticks").fetchall()
+        else:
+            import redis
+
+            address, namespace = address_and_name(self.url)
+            with redis.Redis.from_url(address) as server:
+                for key in server.scan_iter(f"*{namespace}*:ticks", count=100_000):
+                    yield from (member.decode().split("\0") for member in server.zrange(key, 0, -1))
+
+    def ticks(self, task: RecurringTask[..., Any]) -> list[int]:
+        """The instants of one task that have a row."""
+        return [row.at for row in self.rows() if row.recurring == task.name]
+
+    def ran(self) -> Counter[tuple[str, str]]:
+        """How often the job of each tick began and ended, by what it left outside the store."""
+        path = self.folder / "runs"
+        lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return Counter((what, job) for what, _, job, _ in lines)
+
+    def spans(self) -> list[tuple[str, float, float]]:
+        """The runs that ended, each with its task, begin and end."""
+        began: dict[str, float] = {}
+        found = []
+        for line in (self.folder / "runs").read_text().splitlines():
+            what, task, job, at = json.loads(line)
+            if what == "begin":
+                began[job] = at
+            elif job in began:
+                found.append((task, began.pop(job), at))
+        return found
+
+    # --- the judgement ----------------------------------------------------------------------------------
+    def judge_ticks(self, task: RecurringTask[..., Any]) -> None:
+        """Each instant has one row, and a run that completed or a reason why there is none."""
+        instants = self.ticks(task)
+        assert task.cadence is not None
+        assert instants, self.said()
+        wanted = between(task.cadence, instants[0] - 1, instants[-1], most=1_000_000)
+        explained = self._explained(task)
+        missing = [at for at in wanted if at not in set(instants) | explained]
+        assert not missing, f"{task.name}: {len(missing)} instants without a tick, from {missing[0]}"
+        assert set(instants) <= set(wanted), "a tick at an instant that is not in the schedule"
+        self._judge_runs(task, instants, explained)
+
+    def _judge_runs(self, task: RecurringTask[..., Any], instants: list[int], explained: set[int]) -> None:
+        ran = self.ran()
+        for at, job in zip(instants, self._jobs(task, instants), strict=True):
+            if job is None:
+                assert at in explained, f"{task.name} has no job at {at}, and nobody said why\n{self.said()}"
+                continue
+            assert job.state is JobState.COMPLETED, (job, self.said())
+            assert ran["begin", job.id] >= ran["end", job.id] >= 1, (job, self.said())
+
+    def _jobs(self, task: RecurringTask[..., Any], instants: list[int]) -> list[Job | None]:
+        return self.store.get([tick_id(task.name, at) for at in instants])
+
+    def _explained(self, task: RecurringTask[..., Any]) -> set[int]:
+        import msgspec
+
+        assert task.cadence is not None
+        found: set[int] = set()
+        lines = self.store.log(log_name(task.name), limit=KEEP)
+        if len(lines) == KEEP:  # the log is bounded, and older lines have left it
+            first = min(msgspec.json.decode(line.data, type=Skipped).at for line in lines)
+            found.update(at for at in self.ticks(task) if at < first)
+        for line in lines:
+            said = msgspec.json.decode(line.data, type=Skipped)
+            assert said.reason
+            found.add(said.at)
+            if said.since is not None:
+                found.update(between(task.cadence, said.since - 1, said.at, most=1_000_000))
+        return found
+
+
+@contextmanager
+def herd_on(name: str, folder: Path, **options: Any) -> Iterator[Herd]:
+    """A herd on an empty store of this sort."""
+    folder = folder / name
+    folder.mkdir()
+    with place(name, folder) as url, Herd(url, folder, **options) as herd:
+        yield herd

@@ -1,0 +1,39 @@
+"""A node of these proofs: `python -m tests.proof_recurring.member LEASE GRACE READY [usurper] [clock=S]`.
+
+A usurper believes that it leads, whatever the store says. With a clock, everything in this process that
+asks for the time of day is told a wrong one.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+LIE = next((float(word.removeprefix("clock=")) for word in sys.argv if word.startswith("clock=")), 0.0)
+if LIE:  # before anybody has looked at it
+    _time, _time_ns = time.time, time.time_ns
+    time.time = lambda: _time() + LIE
+    time.time_ns = lambda: _time_ns() + int(LIE * 1e9)
+
+
+def main() -> int:
+    """Be a node until a signal ends it."""
+    import logging
+    from pathlib import Path
+
+    from millpond import Node
+    from millpond.node.serving import serve
+    from millpond.orchestrator.leader import Leadership
+    from tests.proof_recurring import jobs
+
+    if "usurper" in sys.argv:
+        Leadership.is_leader = property(lambda _: True)  # type: ignore[assignment,method-assign]
+        Leadership.attend = lambda self: True  # type: ignore[method-assign]
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    lease, grace, ready = sys.argv[1:4]
+    node = Node(jobs.app, lease=float(lease), grace=float(grace))
+    return serve(node, grace=float(grace), ready=Path(ready).touch)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+"""How many workers each pool may have: only who wants too much is capped, and nobody below its minimum."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millpond.rules.allotment import caps
+from millpond.rules.sharing import Claimant
+
+A, B = Claimant("a", 1, 4), Claimant("b", 1, 4)
+
+CASES = {
+    "enough for all": (8, [A, B], {"a": 4, "b": 4}, {}),
+    "half for each": (4, [A, B], {"a": 1, "b": 1}, {"a": 2, "b": 2}),
+    "who has more keeps it until it is idle, and others wait": (
+        4,
+        [A, B],
+        {"a": 3, "b": 1},
+        {"a": 2, "b": 1},
+    ),
+    "what one does not want is the other's": (4, [A, B._replace(wanted=1)], {"a": 1, "b": 1}, {"a": 3}),
+    "a minimum is given in any case": (1, [A, B], {"a": 1, "b": 0}, {"a": 1, "b": 1}),
+    "the heavier one gets more": (6, [A._replace(weight=2.0), B], {"a": 0, "b": 0}, {"b": 2}),
+    "nobody is there": (4, [], {}, {}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_caps(case):
+    capacity, claimants, alive, expected = CASES[case]
+    assert caps(capacity, claimants, alive) == expected
+
+
+@given(
+    capacity=st.integers(1, 20),
+    pools=st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 12), st.floats(0.1, 10), st.integers(0, 8)), max_size=6
+    ),
+)
+def test_growth_never_goes_beyond_the_capacity_but_for_the_minimums(capacity, pools):
+    claimants = [
+        Claimant(str(n), least, max(least, want), weight) for n, (least, want, weight, _) in enumerate(pools)
+    ]
+    alive = {str(n): there for n, (_, _, _, there) in enumerate(pools)}
+    found = caps(capacity, claimants, alive)
+    for claimant in claimants:
+        cap = found.get(claimant.pool, claimant.wanted)
+        assert min(claimant.least, claimant.wanted) <= cap
+        growth = cap - max(alive[claimant.pool], claimant.least)
+        assert growth <= max(0, capacity - sum(alive.values()))

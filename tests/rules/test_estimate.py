@@ -1,0 +1,115 @@
+"""Rates and run times as they are learned: quick to rise, hard to fool, kept over a restart."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millpond.rules.estimate import PRIOR, Estimates
+
+
+def after(estimates, seconds, arrivals=0, runs=(), task="t"):
+    now = (estimates.counted_at or 0.0) + seconds
+    return estimates.after(now, {task: arrivals}, [(task, run) for run in runs])
+
+
+def load(estimates, waiting=0, running=()):
+    return estimates.loads({"t": waiting}, [("t", elapsed) for elapsed in running]).tasks[0]
+
+
+def known(mean=1.0, runs=100):
+    return after(Estimates(counted_at=0.0), 1.0, runs=[mean] * runs)
+
+
+def test_a_task_that_nobody_knows_takes_what_the_others_take():
+    assert load(Estimates(), 3).service == PRIOR
+    loads = known(7.0).loads({"new": 3}).tasks
+    assert {found.task: found.service for found in loads}["new"] == pytest.approx(7.0)
+
+
+def test_the_first_run_replaces_the_guess():
+    assert load(known(30.0, runs=1)).service == 30.0
+
+
+def test_a_rush_is_seen_within_seconds_and_remembered_for_a_minute():
+    quiet = Estimates(counted_at=0.0)
+    for _ in range(10):
+        quiet = after(quiet, 1.0, 10)
+    assert 6 < load(quiet).rate < 10
+    for _ in range(20):
+        quiet = after(quiet, 1.0, 0)
+    assert 0.8 < load(quiet).rate < 2
+
+
+def test_one_absurd_run_moves_the_mean_little():
+    assert load(after(known(), 1.0, runs=[100_000.0])).service < 1.2
+
+
+def test_jobs_that_all_became_longer_are_believed_soon():
+    assert load(after(known(), 1.0, runs=[8.0] * 64)).service > 5
+
+
+def test_a_run_that_is_longer_than_usual_counts_before_it_ends():
+    assert load(known(), running=[0.5]).service == pytest.approx(1.0)
+    assert load(known(), running=[8.0] * 20).service > 2
+
+
+def test_what_runs_is_expected_to_take_as_long_again():
+    assert known().loads({}, [("t", 0.2), ("t", 9.0)]).remaining == pytest.approx((1.0, 9.0))
+
+
+def test_slow_poison_leaves_the_mean_and_is_named():
+    loads = known().loads({}, [("t", 0.5), ("t", 1800.0)])
+    assert loads.poison == (1,)
+    assert loads.tasks[0].service == pytest.approx(1.0)
+
+
+def test_nobody_is_poison_before_enough_is_known():
+    assert not known(runs=5).loads({}, [("t", 1800.0)]).poison
+
+
+def test_jobs_of_which_only_the_queue_is_known_are_shared_out():
+    both = Estimates(counted_at=0.0).after(1.0, {}, [("a", 1.0)] * 30 + [("b", 5.0)] * 10)
+    both = both.after(2.0, {"": 40}, [])
+    loads = {found.task: found for found in both.loads({"": 8}).tasks}
+    assert (loads["a"].waiting, loads["b"].waiting) == (6, 2)
+    assert loads["a"].rate > loads["b"].rate > 0
+    (only,) = Estimates().loads({"": 5}).tasks
+    assert only.waiting == 5
+
+
+def test_a_clock_that_went_back_teaches_nothing():
+    then = after(known(), 1.0, 10)
+    again = then.after(0.5, {"t": 10}, [])
+    assert load(again).rate == load(then).rate
+    assert again.counted_at == 0.5
+
+
+def test_it_survives_a_restart():
+    value = json.loads(json.dumps(known(3.0).to_value()))
+    revived = Estimates.from_value(value, 50.0)
+    assert load(revived).service == pytest.approx(3.0)
+    assert load(after(revived, 1.0, runs=[9.0] * 40)).service > 5  # what is old weighs less
+
+
+@pytest.mark.parametrize(
+    "value", [None, [], {"t": 1}, {"t": [1, 2]}, {"t": [-1, 1, 0, 0]}, {"t": ["x", 1, 0, 0]}]
+)
+def test_what_is_no_estimate_is_left_out(value):
+    assert not Estimates.from_value(value).tasks
+
+
+@given(
+    st.lists(st.floats(0, 1e7), max_size=50), st.lists(st.floats(0, 1e7), max_size=20), st.integers(0, 1000)
+)
+def test_estimates_stay_finite_whatever_is_measured(runs, running, arrivals):
+    loads = after(Estimates(counted_at=0.0), 1.0, arrivals, runs).loads(
+        {"t": 3}, [("t", one) for one in running]
+    )
+    found = loads.tasks[0]
+    assert 0 < found.service < 1e9
+    assert 0 <= found.rate <= 1000
+    assert all(0 < seconds < 1e9 for seconds in loads.remaining)

@@ -1,0 +1,136 @@
+"""Tasks that exclude one another: slots for safety, ageing and keeping one's place for fairness."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millpond.errors import OptionError
+from millpond.job import MICROSECONDS, Slot
+from millpond.rules.exclusion import AGEING, HIGHEST, Held, Waiting, level, pairs_of, release, slots_of
+
+calm = settings(deadline=None)
+S = MICROSECONDS
+KNOWN = {"compact", "fetch", "process", "mail"}
+PAIRS = pairs_of({"compact": ["fetch", "process"]}, KNOWN)
+NOW = 10_000 * S
+
+
+def waiting(name, priority=1, waited=0):
+    return Waiting(name, priority, NOW - round(waited * S))
+
+
+def names(ticks):
+    return [tick.name for tick in ticks]
+
+
+# --- who excludes whom ----------------------------------------------------------------------------------
+def test_blocking_is_mutual_whoever_said_it():
+    assert pairs_of({"a": ["b"]}, {"a", "b"}) == pairs_of({"b": ["a"]}, {"a", "b"})
+    assert pairs_of({"a": ["b"], "b": ["a"]}, {"a", "b"}) == {("a", "b")}
+
+
+def test_an_unknown_name_and_oneself_are_refused():
+    with pytest.raises(OptionError, match=r"'compact' blocks 'fetsh', .*did you mean 'fetch'"):
+        pairs_of({"compact": ["fetsh"]}, KNOWN)
+    with pytest.raises(OptionError, match="'fetch' blocks itself: overlap="):
+        pairs_of({"fetch": ["fetch"]}, KNOWN)
+
+
+def test_two_tasks_that_exclude_one_another_share_a_slot_and_others_do_not():
+    slots = {name: set(slots_of(name, PAIRS)) for name in KNOWN}
+    assert slots["compact"] & slots["fetch"] == {Slot("blocks:compact|fetch", 1)}
+    assert slots["compact"] & slots["process"] == {Slot("blocks:compact|process", 1)}
+    assert not slots["fetch"] & slots["process"]
+    assert slots["mail"] == {Slot("recurring:mail", 1)}
+
+
+@pytest.mark.parametrize(
+    ("overlap", "most", "slots"),
+    [
+        ("skip", None, (Slot("recurring:mail", 1),)),
+        ("queue", 5, (Slot("recurring:mail", 1),)),
+        ("allow", 3, (Slot("recurring:mail", 3),)),
+        ("allow", None, ()),
+    ],
+)
+def test_ticks_of_one_task_are_kept_apart_by_a_slot_of_its_own(overlap, most, slots):
+    assert slots_of("mail", PAIRS, overlap, most) == slots
+
+
+# --- whose turn it is -----------------------------------------------------------------------------------
+def test_ticks_that_do_not_conflict_go_together():
+    released = release([waiting("fetch"), waiting("process"), waiting("mail")], [], PAIRS, NOW)
+    assert set(names(released.start)) == {"fetch", "process", "mail"}
+
+
+def test_of_two_that_conflict_the_higher_priority_goes_first():
+    released = release([waiting("compact"), waiting("fetch", priority=2)], [], PAIRS, NOW)
+    assert names(released.start) == ["fetch"]
+    assert released.held == (Held(waiting("compact"), "fetch"),)
+
+
+def test_of_two_alike_the_one_that_waited_longer_goes_first():
+    assert names(release([waiting("fetch"), waiting("compact", waited=1)], [], PAIRS, NOW).start) == [
+        "compact"
+    ]
+
+
+def test_a_tick_waits_for_what_runs():
+    released = release([waiting("compact")], ["process"], PAIRS, NOW)
+    assert released.start == ()
+    assert released.held[0].behind == "process"
+
+
+def test_who_is_passed_over_keeps_its_place():
+    """Compact needs both free. While process runs it cannot start, but fetch may not slip in before it."""
+    released = release([waiting("compact", waited=2), waiting("fetch")], ["process"], PAIRS, NOW)
+    assert released.start == ()
+    assert [(held.tick.name, held.behind) for held in released.held] == [
+        ("compact", "process"),
+        ("fetch", "compact"),
+    ]
+
+
+def test_every_minute_of_waiting_is_worth_a_level_of_priority():
+    assert level(waiting("a", priority=1, waited=AGEING - 1), NOW) == 1
+    assert level(waiting("a", priority=1, waited=AGEING), NOW) == 2
+    assert level(waiting("a", priority=1, waited=-5), NOW) == 1, "a clock that went back takes nothing away"
+    aged = waiting("compact", priority=0, waited=HIGHEST * AGEING)
+    assert names(release([waiting("fetch", priority=HIGHEST), aged], [], PAIRS, NOW).start) == ["compact"]
+
+
+task_names = st.sampled_from(sorted(KNOWN))
+ticks_of = st.builds(waiting, task_names, st.integers(0, 9), st.integers(0, 1000))
+
+
+@calm
+@given(ticks=st.lists(ticks_of, max_size=12), occupied=st.sets(task_names))
+def test_no_two_that_conflict_are_let_go_together_and_nobody_is_forgotten(ticks, occupied):
+    released = release(ticks, occupied, PAIRS, NOW)
+    away = [*names(released.start), *occupied]
+    for one, other in PAIRS:
+        assert not (one in names(released.start) and other in away)
+        assert not (other in names(released.start) and one in away)
+    assert sorted([*released.start, *(held.tick for held in released.held)]) == sorted(ticks)
+    assert ticks == [] or occupied or released.start, "with nothing in the way, somebody goes"
+
+
+@calm
+@given(runs=st.lists(st.integers(1, 50), min_size=10, max_size=10), priority=st.integers(0, 9))
+def test_nobody_starves_beyond_the_stated_bound(runs, priority):
+    """Two tasks of the highest priority come again as soon as they end; the third must get through."""
+    bound = (HIGHEST - priority) * AGEING + 50 + 1  # ageing, then the longest run that was let go before
+    running: dict[str, int] = {}
+    lengths = iter(runs * 200)
+    for second in range(int(bound) + 2):
+        now = NOW + second * S
+        running = {name: until for name, until in running.items() if until > second}
+        busy = [Waiting(name, HIGHEST, now) for name in ("fetch", "process") if name not in running]
+        released = release([Waiting("compact", priority, NOW), *busy], running, PAIRS, now)
+        if "compact" in names(released.start):
+            assert second <= bound
+            return
+        running |= {tick.name: second + next(lengths) for tick in released.start}
+    pytest.fail(f"it waited longer than {bound} s")

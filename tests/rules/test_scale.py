@@ -1,0 +1,271 @@
+"""How many workers a pool should have: terms, guards, bounds, and the sentence that explains them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millpond.rules import guard
+from millpond.rules.observation import Limits, Memory, Observation, TaskLoad
+from millpond.rules.scale import Fixed, ScaleByDepth, ScaleForWait, policy_for, sentence, urgency
+
+TEN = ScaleForWait(10.0)
+TWENTY = Limits(1, 20)
+
+
+def seen(waiting=0, *, busy=0, idle=0, starting=0, limits=TWENTY, service=3.0, **more):
+    tasks = (TaskLoad("task", rate=more.pop("rate", 0.0), service=service, waiting=waiting),)
+    remaining = (service,) * (busy * limits.concurrency)
+    told = {"measured_at": 100.0, "remaining": remaining, **more}
+    return Observation(limits, tasks, busy=busy, idle=idle, starting=starting, **told)
+
+
+def decided(observation, policy=TEN):
+    return policy.decide(observation, Memory(), 100.0)[0]
+
+
+# --- the law ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("waiting", "busy", "oldest", "wanted"),
+    [
+        (0, 0, 0.0, 1),  # nothing to do: the minimum
+        (1, 0, 0.0, 1),
+        (3, 0, 0.0, 1),  # one worker begins three jobs of 3 s within 8 s
+        (4, 0, 0.0, 2),
+        (100, 0, 0.0, 20),  # more than 20 are not allowed
+        (8, 4, 0.0, 4),  # four that run begin ten more in time
+        (20, 4, 0.0, 7),
+        (8, 4, 7.9, 6),  # nearly too late: what runs will not be done in time
+    ],
+)
+def test_enough_workers_that_the_line_begins_in_time(waiting, busy, oldest, wanted):
+    assert decided(seen(waiting, busy=busy, oldest=oldest)).wanted == wanted
+
+
+def test_where_nothing_may_wait_every_job_gets_its_worker():
+    assert decided(seen(6, busy=4), ScaleForWait(0.01)).wanted == 10
+
+
+def test_workers_on_their_way_are_not_started_again():
+    first = decided(seen(40))
+    assert first.start > 0
+    assert decided(seen(40, starting=first.wanted)).start == 0
+
+
+def test_a_long_running_job_is_not_expected_to_make_room():
+    quick = decided(seen(8, busy=4))
+    slow = decided(seen(8, busy=4, remaining=(3600.0,) * 4))
+    assert slow.wanted > quick.wanted
+
+
+def test_places_of_workers_with_many_jobs_at_once_count_as_places():
+    limits = Limits(0, 10, concurrency=100)
+    assert decided(seen(250, limits=limits, service=20.0)).wanted == 2
+    assert decided(seen(1, limits=limits)).wanted == 1
+
+
+def test_spares_stand_by_where_starting_takes_longer_than_waiting_may():
+    slow = Limits(0, 50, start_cost=60.0)
+    decision = decided(seen(0, limits=slow, rate=5.0, busy=15))
+    assert decision.binding == "base"
+    assert decision.wanted > 15
+    assert decision.keep > 15
+    assert decided(seen(0, limits=Limits(0, 50), rate=5.0, busy=15)).keep == 0
+
+
+def test_a_pool_without_a_wait_gets_one_second():
+    assert policy_for(None) == ScaleForWait(1.0)
+    assert policy_for(2.0) == ScaleForWait(2.0)
+
+
+# --- who stays ----------------------------------------------------------------------------------------------
+def test_with_no_minimum_everybody_may_leave():
+    decision = decided(seen(idle=3, limits=Limits(0, 8)))
+    assert (decision.wanted, decision.keep, decision.leave) == (0, 0, 0)
+
+
+def test_warm_spares_are_kept_beyond_the_busy_ones():
+    decision = decided(seen(busy=4, limits=Limits(1, 8, warm=2)))
+    assert (decision.wanted, decision.keep) == (6, 6)
+    assert decided(seen(busy=8, limits=Limits(1, 8, warm=2))).wanted == 8
+
+
+@pytest.mark.parametrize(
+    ("cost", "asked", "idle"),
+    [(0.02, None, 0.5), (3.0, None, 3.0), (900.0, None, 300.0), (3.0, 60.0, 60.0)],
+)
+def test_a_worker_idles_as_long_as_starting_another_would_cost(cost, asked, idle):
+    assert guard.idle_timeout(Limits(start_cost=cost, idle_timeout=asked)) == idle
+
+
+def test_workers_beyond_what_the_machine_has_room_for_leave():
+    decision = decided(seen(50, busy=10, cap=6, cap_reason="memory"))
+    assert (decision.wanted, decision.leave, decision.binding) == (6, 4, "memory")
+
+
+def test_the_minimum_is_guaranteed_whatever_the_machine_says():
+    assert decided(seen(50, cap=0, limits=Limits(2, 8))).wanted == 2
+
+
+# --- guards -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("more", "decided_at"),
+    [
+        ({"trouble": "the store does not answer"}, 99.0),
+        ({"measured_at": 90.0}, 99.0),
+        ({"measured_at": 103.0}, 99.0),
+        ({"oldest": float("nan")}, 99.0),
+        ({}, 101.0),  # the clock went back
+        ({}, 60.0),  # the machine slept
+    ],
+)
+def test_doubtful_data_change_nothing(more, decided_at):
+    memory = Memory(decided_at=decided_at)
+    for policy in (TEN, ScaleByDepth(5)):
+        decision, after = policy.decide(seen(50, busy=2, idle=3, **more), memory, 100.0)
+        assert (decision.binding, decision.wanted, decision.keep, decision.leave) == ("hold", 5, 5, 0)
+        assert after.decided_at == 100.0
+
+
+def test_an_age_below_zero_lets_nobody_leave_but_work_is_still_seen():
+    decision = decided(seen(50, busy=2, idle=3, oldest=-30.0))
+    assert decision.keep == 5
+    assert decision.wanted > 5
+
+
+def test_starts_that_cost_too_much_run_out():
+    limits = Limits(0, 10, start_cost=3.0)
+    memory, started = Memory(), 0
+    for second in range(60):  # workers that vanish at once
+        decision, memory = TEN.decide(
+            seen(40, limits=limits, measured_at=float(second)), memory, float(second)
+        )
+        started += decision.start
+    assert 20 <= started <= 30
+    assert decision.binding == "budget"
+
+
+def test_jobs_that_take_absurdly_long_are_replaced_in_the_base():
+    slow = Limits(0, 50, start_cost=60.0)
+    plain = decided(seen(limits=slow, rate=5.0, busy=15))
+    poisoned = decided(seen(limits=slow, rate=5.0, busy=15, poison=4))
+    assert poisoned.base == plain.base + 4
+
+
+# --- the others ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("waiting", "busy", "idle", "wanted"),
+    [(0, 1, 2, 2), (4, 3, 0, 3), (10, 3, 0, 5), (11, 3, 0, 6), (500, 3, 0, 20)],
+)
+def test_by_depth_one_more_for_every_so_many(waiting, busy, idle, wanted):
+    assert decided(seen(waiting, busy=busy, idle=idle), ScaleByDepth(5, 1)).wanted == wanted
+
+
+def test_by_depth_does_not_count_those_on_their_way_twice():
+    assert decided(seen(10, busy=3, starting=2), ScaleByDepth(5)).start == 0
+
+
+def test_a_fixed_number_stays_within_its_bounds():
+    assert decided(seen(), Fixed(7)).wanted == 7
+    assert decided(seen(), Fixed(70)).wanted == 20
+    assert decided(seen(cap=3), Fixed(7)).wanted == 3
+    assert decided(seen(limits=Limits(4, 8)), Fixed(1)).wanted == 4
+
+
+# --- in words -----------------------------------------------------------------------------------------------
+def test_a_decision_reads_as_a_sentence():
+    grown = decided(seen(60, busy=4, oldest=3.1, cap=6, cap_reason="memory"))
+    assert sentence("images", grown) == "images 4 -> 6: oldest wait 3.1 s of 10 s; capped by memory"
+    assert sentence("images", decided(seen(busy=2))) == "images 2: nothing waits"
+    assert (
+        sentence("images", decided(seen(busy=2, trouble="the store is away")))
+        == "images 2: held, the store is away"
+    )
+
+
+def test_a_decision_can_be_stored():
+    assert json.loads(json.dumps(decided(seen(5, busy=1))._asdict()))["wanted"] >= 1
+
+
+def test_a_pool_that_breaks_its_promise_is_the_more_urgent():
+    late = decided(seen(30, busy=2, oldest=12.0, limits=Limits(1, 2)))
+    calm = decided(seen(1, busy=2))
+    assert urgency(late) > urgency(calm)
+
+
+# --- properties ---------------------------------------------------------------------------------------------
+numbers = st.integers(0, 200)
+policies = st.one_of(
+    st.builds(ScaleForWait, st.floats(0.001, 1e4)),
+    st.builds(ScaleByDepth, st.integers(1, 100), st.integers(0, 10)),
+    st.builds(Fixed, st.integers(0, 100)),
+)
+
+
+@st.composite
+def observations(draw):
+    least = draw(st.integers(0, 50))
+    limits = Limits(
+        least,
+        draw(st.integers(max(1, least), 100)),
+        draw(st.sampled_from([1, 8])),
+        draw(st.integers(0, 3)),
+        draw(st.floats(0, 100)),
+    )
+    tasks = tuple(
+        TaskLoad(f"t{n}", draw(st.floats(0, 1e3)), draw(st.floats(1e-6, 1e5)), draw(numbers), draw(numbers))
+        for n in range(draw(st.integers(0, 3)))
+    )
+    busy = draw(st.integers(0, 20))
+    remaining = tuple(draw(st.lists(st.floats(1e-6, 1e5), min_size=busy, max_size=busy)))
+    waiting = any(task.waiting for task in tasks)
+    return Observation(
+        limits,
+        tasks,
+        oldest=draw(st.floats(0, 1e6)) if waiting else 0.0,
+        busy=busy,
+        idle=draw(st.integers(0, 20)),
+        starting=draw(st.integers(0, 20)),
+        remaining=remaining,
+        cap=draw(st.none() | st.integers(0, 100)),
+        measured_at=100.0,
+    )
+
+
+@given(policies, observations())
+def test_never_below_the_minimum_and_never_above_the_maximum(policy, observation):
+    decision, _ = policy.decide(observation, Memory(), 100.0)
+    limits = observation.limits
+    assert limits.least <= decision.wanted <= limits.most
+    assert decision.keep >= limits.least
+
+
+@given(policies, observations())
+def test_nobody_is_asked_to_leave_but_beyond_a_cap(policy, observation):
+    decision, _ = policy.decide(observation, Memory(), 100.0)
+    limits = observation.limits
+    room = limits.most if observation.cap is None else min(observation.cap, limits.most)
+    if isinstance(policy, Fixed):
+        room = min(room, policy.workers)
+    assert decision.leave == max(0, observation.alive - max(limits.least, room))
+
+
+@given(st.builds(ScaleForWait, st.floats(0.001, 1e4)), observations(), st.integers(1, 1000))
+def test_more_in_line_never_means_fewer_workers(policy, observation, more):
+    if not observation.tasks:
+        return
+    before, _ = policy.decide(observation, Memory(), 100.0)
+    first = observation.tasks[0]
+    longer = observation._replace(
+        tasks=(first._replace(waiting=first.waiting + more), *observation.tasks[1:])
+    )
+    after, _ = policy.decide(longer, Memory(), 100.0)
+    assert after.wanted >= before.wanted
+
+
+@given(policies, observations())
+def test_the_same_values_give_the_same_answer(policy, observation):
+    assert policy.decide(observation, Memory(), 100.0) == policy.decide(observation, Memory(), 100.0)

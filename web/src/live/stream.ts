@@ -1,0 +1,102 @@
+// The page's one EventSource. The browser reconnects a stream that breaks; one that is refused, or that has
+// been silent for 15 s (the server speaks every 5), is opened anew here, with growing patience.
+import { addHappening, applyDelta } from "../wire/merge";
+import type { Delta, Happening, Overview, Session } from "../wire/types";
+import { feed, update } from "./feed";
+import { addSample, sampleOf } from "./samples";
+import { dropEndedSession, hearSession, session } from "./session";
+
+const SILENCE = 15_000;
+const FIRST = 1_000;
+const LONGEST = 15_000;
+
+let source: EventSource | null = null;
+let watchdog = 0;
+let opener = 0;
+let patience = FIRST;
+let lastEvent = 0;
+
+export function startStream(): void {
+  stopStream();
+  update({ link: "connecting" });
+  open();
+}
+
+export function stopStream(): void {
+  window.clearTimeout(watchdog);
+  window.clearTimeout(opener);
+  source?.close();
+  source = null;
+}
+
+/** Tries at once instead of waiting for the next turn. */
+export function tryNow(): void {
+  if (feed.get().link !== "live") startStream();
+}
+
+function open(): void {
+  const stream = new EventSource(lastEvent ? `api/v1/events?last_event_id=${lastEvent}` : "api/v1/events");
+  source = stream;
+  stream.addEventListener("hello", (message) => {
+    heard();
+    hearSession((parse(message) as { session: Session }).session);
+  });
+  stream.addEventListener("overview", (message) => take(parse(message) as Overview));
+  stream.addEventListener("delta", (message) => {
+    const { overview } = feed.get();
+    if (overview !== null) take(applyDelta(overview, parse(message) as Delta));
+  });
+  stream.addEventListener("event", (message) => takeEvent(parse(message) as Happening));
+  stream.addEventListener("goodbye", (message) => leave((parse(message) as { reason: string }).reason));
+  stream.addEventListener("error", () => {
+    if (source !== stream) return;
+    const isRefused = stream.readyState === EventSource.CLOSED;
+    lose(isRefused);
+    if (isRefused) dropEndedSession().catch(() => undefined); // the server is away: the next turn tells
+  });
+  watch();
+}
+
+function parse(message: Event): unknown {
+  return JSON.parse((message as MessageEvent<string>).data);
+}
+
+function heard(at?: string): void {
+  patience = FIRST;
+  watch();
+  const now = Date.now();
+  update({ link: "live", heardAt: now, ...(at === undefined ? {} : { skew: Date.parse(at) - now }) });
+}
+
+function take(overview: Overview): void {
+  heard(overview.at);
+  update({ overview, samples: addSample(feed.get().samples, sampleOf(overview)) });
+}
+
+function takeEvent(happening: Happening): void {
+  heard();
+  lastEvent = Math.max(lastEvent, happening.number);
+  update({ events: addHappening(feed.get().events, happening) });
+}
+
+function leave(reason: string): void {
+  if (reason === "expired") {
+    const known = session.get();
+    if (known !== null) hearSession({ ...known, scope: "none" });
+  }
+  lose(true);
+}
+
+/** Shows what is known as old; a stream that is over, not merely broken, is opened again later. */
+function lose(isOver: boolean): void {
+  update({ link: "lost" });
+  if (!isOver) return;
+  stopStream();
+  opener = window.setTimeout(open, patience);
+  patience = Math.min(patience * 2, LONGEST);
+}
+
+function watch(): void {
+  window.clearTimeout(watchdog);
+  watchdog = window.setTimeout(() => lose(true), SILENCE);
+}

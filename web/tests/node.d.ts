@@ -1,0 +1,14 @@
+// The little of node that the tests use; its own types would be one more package.
+declare module "node:test" {
+  export function test(name: string, run: () => void | Promise<void>): void;
+}
+declare module "node:assert/strict" {
+  interface Assert {
+    (value: unknown, message?: string): void;
+    equal(actual: unknown, expected: unknown, message?: string): void;
+    deepEqual(actual: unknown, expected: unknown, message?: string): void;
+    rejects(run: Promise<unknown>): Promise<void>;
+  }
+  const assert: Assert;
+  export default assert;
+}
