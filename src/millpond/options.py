@@ -288,3 +288,14 @@ def job_options(timeout: float | None, retry: Retry, resources: Resources | None
         retry_cap=seconds(retry.cap, name="Retry(cap)"),
         resources=resources.needs if resources else {},
     )
+
+
+def iso_text(instant: int | None) -> str | None:
+    """An instant as ISO 8601 text in UTC."""
+    if instant is None:
+        return None
+    try:
+        at = EPOCH + timedelta(microseconds=instant)
+    except OverflowError:
+        return "9999-12-31T23:59:59.999999Z" if instant > 0 else "0001-01-01T00:00:00.000000Z"
+    return at.isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from millpond.job import ENDS, MICROSECONDS, WAITING, Attempt, Instant, Job, JobState
 from millpond.node.redaction import HIDDEN, names_a_secret, without_secrets
+from millpond.options import iso_text
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 PREVIEW = 200  # characters of the arguments in a row
 MESSAGE = 300  # characters of an error's message in a row
 PARSED = 16_384  # bytes of arguments that are read for a row; of longer ones the start is shown
@@ -22,15 +21,7 @@ TEXT = 100_000  # characters of one traceback
 DEPTH = 64
 
 
-def moment(instant: Instant | None) -> str | None:
-    """An instant as ISO 8601 text in UTC."""
-    if instant is None:
-        return None
-    try:
-        at = EPOCH + timedelta(microseconds=instant)
-    except OverflowError:
-        return "9999-12-31T23:59:59.999999Z" if instant > 0 else "0001-01-01T00:00:00.000000Z"
-    return at.isoformat(timespec="microseconds").replace("+00:00", "Z")
+moment = iso_text  # as answers have it
 
 
 def redacted(value: Any, depth: int = 0) -> Any:

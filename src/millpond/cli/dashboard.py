@@ -11,7 +11,7 @@ import contextlib
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -89,6 +89,8 @@ def command(
 
     With an app its tasks can be enqueued and its recurring tasks steered; a store is enough for the rest.
     """  # noqa: D301 - click wants a bare backspace before lines it shall keep
+    from millpond.node.logs import on_stderr
+
     if show_token or new_tokens:
         _tokens(session, renew=new_tokens)
         return
@@ -96,7 +98,7 @@ def command(
     session.flags.update(flags, dashboard_hosts=flags["dashboard_hosts"] or None)
     config = session.config
     listener = listening(config) if handed is None else socket.socket(fileno=handed.descriptor)
-    with contextlib.closing(listener), _log(config):
+    with contextlib.closing(listener), on_stderr(config["log_format"], config["log_level"]):
         os.nice(NICENESS)
         code = _serve(session, config, listener)
     os._exit(code)  # a thread that waits for a store must not keep a server that has stopped
@@ -207,17 +209,6 @@ def _tokens(session: Session, *, renew: bool) -> None:
         file.ensure()
     shown = {"admin": file.text("admin"), "read": file.text("read"), "file": str(file.path)}
     session.answer(shown, lambda: [facts(list(shown.items()))])
-
-
-@contextlib.contextmanager
-def _log(config: Config) -> Iterator[None]:
-    from millpond.node.logs import set_up, take_down
-
-    handler = set_up(config["log_format"], config["log_level"].upper())
-    try:
-        yield
-    finally:
-        take_down(handler)
 
 
 # --- what it serves --------------------------------------------------------------------------------------

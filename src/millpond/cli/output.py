@@ -10,17 +10,17 @@ import json
 import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from millpond.options import iso_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
     from rich.text import Text
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 CELL = 60  # the most characters of job data in a cell
 LEAST = 10  # what the last column of a list keeps in a narrow terminal
 _HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, formatting (also right-to-left tricks), surrogates
@@ -44,15 +44,7 @@ def _safe_character(character: str, *, lines: bool) -> str:
     return character.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
-def instant(microseconds: int | None) -> str | None:
-    """An instant as ISO 8601 text in UTC."""
-    if microseconds is None:
-        return None
-    try:
-        moment = EPOCH + timedelta(microseconds=microseconds)
-    except OverflowError:
-        return "9999-12-31T23:59:59.999999Z" if microseconds > 0 else "0001-01-01T00:00:00.000000Z"
-    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+instant = iso_text  # as programs have it; for people there is `moment`
 
 
 def moment(microseconds: int | None) -> str:

@@ -70,12 +70,15 @@ def command(session: Session, /, *, target: str | None, beside: bool, no_health:
     SIGHUP           reads the settings again
     SIGUSR2          writes every thread's stack to stderr
     """  # noqa: D301 - click wants a bare backspace before lines it shall keep
+    from millpond.node.logs import on_stderr
+
     _be_mortal()
     _take(session, target, no_health=no_health, **flags)
     config, app = session.config, session.app
     sys.setswitchinterval(SWITCH)
     node = _node(session, config, app)
-    with _log(config), _dashboard(session, config, is_wanted=beside) as page:
+    log = on_stderr(config["log_format"], config["log_level"])
+    with log, _dashboard(session, config, is_wanted=beside) as page:
         code = _serve(session, config, node, page)
     _leave_within(LEAVING, code)
     raise click.exceptions.Exit(code)
@@ -173,18 +176,6 @@ def _reload(session: Session, node: Node) -> float:
     session.config = Config({**before.settings, **{key: after.settings[key] for key in RELOADED}}, after.file)
     node.keep(_retention(session.config))
     return float(after["grace"])
-
-
-@contextlib.contextmanager
-def _log(config: Config) -> Iterator[None]:
-    """Log lines on stderr while the node runs."""
-    from millpond.node.logs import set_up, take_down
-
-    handler = set_up(config["log_format"], config["log_level"].upper())
-    try:
-        yield
-    finally:
-        take_down(handler)
 
 
 @contextlib.contextmanager

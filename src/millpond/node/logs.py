@@ -11,7 +11,8 @@ import json
 import logging
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from queue import SimpleQueue
 from typing import Any, Literal, TextIO
@@ -191,3 +192,13 @@ def take_down(handler: BackgroundHandler, timeout: float = 1.0) -> None:
     logger.setLevel(logging.NOTSET)
     logger.propagate = True
     handler.close(timeout)
+
+
+@contextmanager
+def on_stderr(log_format: str, level: str) -> Iterator[None]:
+    """Log lines on stderr for a while, as a command of its own wants them."""
+    handler = set_up(log_format, level.upper())
+    try:
+        yield
+    finally:
+        take_down(handler)
