@@ -12,16 +12,16 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from millpond.errors import NodeRefused, OutcomeUnknown, StoreError
 from millpond.job import MICROSECONDS, Job, Lost, Outcome, OutOfMemory, Raised, Released, Settlement
 from millpond.node.settle import End
+from millpond.node.speaking import Speaker
 from millpond.node.tally import Durations
 from millpond.rules.backoff import pause
-from millpond.store.protocol import Claim, Exchanged, Progress, Started
+from millpond.store.protocol import Claim, Exchanged, Progress, Said, Started
 from millpond.verdict import settlement
 
 if TYPE_CHECKING:
@@ -34,19 +34,10 @@ BATCH = 1000  # settlements of one round
 POLL = 1.0  # how often to look without a hint: the truth, in case hints are lost
 WATCH = 0.1  # how often to see which jobs have begun, while any have not been told
 BEGUN_FOR = 0.05  # a job that has run this long is told to have begun; shorter ones just end
-WORTH = 50  # settlements for which a second thread is worth its while
+WORTH = 50  # settlements that keep the store busy for long enough to do something meanwhile
 LINGER = 0.003  # how long to let ends gather while the workers have plenty to do
 GATHER = 64
 MOST_UNSETTLED = 64 << 20  # bytes of ends that wait; beyond it nothing more is claimed
-
-
-class Said(NamedTuple):
-    """What one exchange tells the store."""
-
-    settlements: Sequence[Settlement]
-    started: Sequence[Started]
-    progress: Sequence[Progress]
-    claims: Sequence[Claim]
 
 
 class ClaimLoop:
@@ -70,9 +61,7 @@ class ClaimLoop:
         self._sequence = 0
         self._full = True  # the last claim got all it asked for: there is more
         self._claimed: Sequence[Job] = ()  # by the last exchange, and not handed out yet
-        self._speaker = ThreadPoolExecutor(1, thread_name_prefix="millpond-exchange")
-        # Where the server does most of it: elsewhere two threads would only fight for the interpreter
-        self._overlaps = getattr(state.store, "works_elsewhere", False)
+        self._speaker = Speaker(state.store)
         self._look_at = 0.0
         self._watch_at = 0.0
         self._unsure: int | None = None  # so many settlements were said, and their outcome is unknown
@@ -98,7 +87,7 @@ class ClaimLoop:
                 if self._unsure is None:
                     self._unsure = 0  # what was claimed may be lost on the way: ask the store
                 time.sleep(1.0)
-        self._speaker.shutdown(wait=False)
+        self._speaker.close()
 
     def _round(self) -> None:
         self.resting = False
@@ -248,15 +237,7 @@ class ClaimLoop:
         self._sequence += 1
         before = time.monotonic()
         try:
-            if self._claimed and self._overlaps and len(said.settlements) >= WORTH:
-                # The store need not wait for us, nor we for the store
-                speaking = self._speaker.submit(self._speak, said, self._sequence)
-                self._hand_out()
-                self._take_ends()
-                answer = speaking.result()
-            else:
-                self._hand_out()
-                answer = self._speak(said, self._sequence)
+            answer = self._speak(said)
         except NodeRefused:
             self._be_reborn()
         except OutcomeUnknown as error:
@@ -282,15 +263,19 @@ class ClaimLoop:
                 if one.id in pool.held:
                     pool.notes.setdefault(one.id, one.data)
 
-    def _speak(self, said: Said, sequence: int) -> Exchanged:
-        return self.state.store.exchange(
-            self.state.identity.id,
-            sequence,
-            settlements=said.settlements,
-            started=said.started,
-            progress=said.progress,
-            claims=said.claims,
-        )
+    def _speak(self, said: Said) -> Exchanged:
+        node = self.state.identity.id
+        if len(said.settlements) < WORTH or not self._speaker.is_free:
+            self._hand_out()
+            return self._speaker.say(node, self._sequence, said)
+        # The store need not wait for us, nor we for the store
+        answer = self._speaker.say_meanwhile(node, self._sequence, said, self._meanwhile)
+        self._hand_out()
+        return answer
+
+    def _meanwhile(self) -> None:
+        self._hand_out()
+        self._take_ends()
 
     def _apply(self, answer: Exchanged, said: Said) -> None:
         state, settlements, claims = self.state, said.settlements, said.claims
@@ -301,11 +286,11 @@ class ClaimLoop:
         if claims:
             self._full = len(answer.claimed) >= sum(claim.limit for claim in claims)
             self._claimed = answer.claimed
-            self._note_claims(claims, Counter([job.queue for job in answer.claimed]))
+            self._note_claims(claims, answer.by_queue())
         for job_id in answer.cancelling:
             state.cancel(job_id)
 
-    def _note_claims(self, claims: Sequence[Claim], got: Counter[str]) -> None:
+    def _note_claims(self, claims: Sequence[Claim], got: Mapping[str, int]) -> None:
         """What is on its way to each pool; a queue that gave less than was asked for has nothing more."""
         now, is_pressed = time.monotonic(), False
         asked: Counter[str] = Counter()  # of a queue in which some jobs need something, in two steps
@@ -314,7 +299,7 @@ class ClaimLoop:
             first.setdefault(claim.queue, claim.limit)
             asked[claim.queue] += claim.limit
         for queue, limit in asked.items():
-            pool, number = self.state.by_queue[queue], got[queue]
+            pool, number = self.state.by_queue[queue], got.get(queue, 0)
             pool.promised += number
             if first[queue] <= number < limit:
                 self._full = True  # all that the first step asked for: there may be more of those

@@ -9,7 +9,7 @@ from __future__ import annotations
 SHORTEST = 0.05  # seconds of work worth claiming ahead, however quick the store is
 LONGEST = 1.0
 ROUNDS = 4.0  # round trips to the store that the work claimed ahead should last for
-MOST = 1000  # jobs claimed ahead for one worker, however short they are
+MOST = 2000  # jobs claimed ahead for one worker, however short they are
 BATCH = 1000  # jobs of one claim
 
 

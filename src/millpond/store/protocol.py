@@ -7,14 +7,16 @@ nothing happened, OutcomeUnknown when it may have.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, Protocol
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
 from millpond.job import Enqueued, Instant, Job, JobState, NewJob, Settlement, Slot
 
 LEASE = 15.0  # seconds a node's lease lasts unless it is renewed
+LOOK = 0.002  # seconds between two looks whether an answer is here, for who has other work meanwhile
 PAGE = 1000  # the most a reading verb returns at once
 
 
@@ -41,13 +43,27 @@ class Progress(msgspec.Struct, frozen=True):
     data: bytes
 
 
+class Said(NamedTuple):
+    """What one exchange tells the store."""
+
+    settlements: Sequence[Settlement] = ()
+    started: Sequence[Started] = ()
+    progress: Sequence[Progress] = ()
+    claims: Sequence[Claim] = ()
+
+
 class Exchanged(msgspec.Struct, frozen=True):
     """The answer to an exchange."""
 
-    claimed: tuple[Job, ...] = ()
+    claimed: Sequence[Job] = ()
     stale: tuple[str, ...] = ()  # ids of settlements, starts and progress that were refused
     cancelling: tuple[str, ...] = ()  # jobs of this node that somebody wants ended
     replayed: bool = False  # this sequence was applied before: ask `held` what came of it
+    got: Mapping[str, int] | None = None  # claimed, by queue; from a store that knows before reading them
+
+    def by_queue(self) -> Mapping[str, int]:
+        """How many jobs of which queue were claimed."""
+        return Counter([job.queue for job in self.claimed]) if self.got is None else self.got
 
 
 class NodeRecord(msgspec.Struct, frozen=True):
@@ -143,12 +159,14 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
-    """How long ends are kept, in seconds."""
+    """How long ends are kept, in seconds. That a tick was planned has to be known for longer than any planner
+    can believe what it read; its job is kept like every other."""
 
     completed: float = 7 * 86_400.0
     cancelled: float = 7 * 86_400.0
     dead: float = 90 * 86_400.0
     statistics: float = 30 * 86_400.0
+    ticks: float = 7 * 86_400.0
 
 
 Durability = Literal["durable", "survives a crash of the process, not of the machine", "not durable"]

@@ -7,11 +7,13 @@ writing under the fence of (node, token): being killed in between leaves work, n
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 from weakref import WeakSet
+
+import msgspec
 
 from millpond.errors import Conflict, NodeRefused, OutcomeUnknown, StoreError, StoreRefused, UnknownJob
 from millpond.job import MICROSECONDS, Enqueued, Job, NewJob, Settlement, Slot
@@ -31,15 +33,15 @@ from millpond.store.protocol import (
     Progress,
     Rescued,
     Retention,
+    Said,
     Started,
     Tick,
 )
-from millpond.store.redis_records import claimed_job, new_job, readable, text_of, verdict
+from millpond.store.redis_records import Unread, by_queue, new_job, readable, sorted_out, text_of, verdict
 from millpond.store.redis_rescue import finish_falls, revive
-from millpond.store.redis_server import SCHEMA, Address, Server
+from millpond.store.redis_server import SCHEMA, Address, Meanwhile, Server
 from millpond.store.redis_steps import half_stored, in_steps, parents_outside
 from millpond.store.redis_waiting import Subscription
-from millpond.store.relational.rows import Damaged
 
 WAITING = ("blocked", "scheduled", "queued")
 ENDED = ("completed", "dead", "cancelled")
@@ -151,36 +153,50 @@ class RedisStore:
         claims: Sequence[Claim] = (),
     ) -> Exchanged:
         """Settle what finished and claim what fits, in one step."""
+        said = Said(settlements, started, progress, claims)
+        rows, answer = self._exchange(None, node, sequence, said)
+        jobs = self._claimed(rows, node, sequence, claims) if rows else ()
+        return msgspec.structs.replace(answer, claimed=tuple(jobs))
+
+    def exchange_meanwhile(self, meanwhile: Meanwhile, node: str, sequence: int, said: Said) -> Exchanged:
+        """An exchange; `meanwhile` is called again and again while the server is at work. What it claimed is
+        read when somebody looks at it: during the next exchange, if that is said first."""
+        rows, answer = self._exchange(meanwhile, node, sequence, said)
+        return msgspec.structs.replace(
+            answer, claimed=Unread(rows, partial(self._read, node)), got=by_queue(rows)
+        )
+
+    def _read(self, node: str, rows: Sequence[Any]) -> list[Job]:
+        jobs, damaged = sorted_out(rows, node)
+        self._bury(node, [row[0].decode() for row in damaged])
+        return jobs
+
+    def _exchange(
+        self, meanwhile: Meanwhile | None, node: str, sequence: int, said: Said
+    ) -> tuple[Sequence[Any], Exchanged]:
         arguments = (
             node,
             str(sequence),
-            [verdict(settlement) for settlement in settlements],
-            [(item.id, str(item.token)) for item in started],
-            [(item.id, str(item.token), text_of(item.data)) for item in progress],
-            [(claim.queue, claim.limit, claim.without) for claim in claims],
+            [verdict(settlement) for settlement in said.settlements],
+            [(item.id, str(item.token)) for item in said.started],
+            [(item.id, str(item.token), text_of(item.data)) for item in said.progress],
+            [(claim.queue, claim.limit, claim.without) for claim in said.claims],
         )
-        status, *rest = self._server.run("exchange", arguments)
+        status, *rest = self._server.run("exchange", arguments, meanwhile=meanwhile)
         if status == b"replayed":
-            return Exchanged(replayed=True)
+            return (), Exchanged(replayed=True)
         _speak(status, node)
         rows, stale, cancelling, unfinished = rest
         self._finish_falls(unfinished)
-        jobs = self._claimed(rows, node, sequence, claims)
-        return Exchanged(tuple(jobs), _texts(stale), tuple(sorted(_texts(cancelling))))
+        return rows, Exchanged((), _texts(stale), tuple(sorted(_texts(cancelling))))
 
     def _claimed(self, rows: Sequence[Any], node: str, sequence: int, claims: Sequence[Claim]) -> list[Job]:
         """The jobs of an answer. For each that cannot be read, another one is claimed in its place."""
-        jobs, damaged = [], []
-        missing: Counter[str] = Counter()
-        for row in rows:
-            try:
-                jobs.append(claimed_job(row, node))
-            except Damaged:
-                damaged.append(row[0].decode())
-                missing[row[1].partition(b"\0")[0].decode(errors="replace")] += 1
+        jobs, damaged = sorted_out(rows, node)
         if not damaged:
             return jobs
-        self._bury(node, damaged)
+        self._bury(node, [row[0].decode() for row in damaged])
+        missing = by_queue(damaged)
         without = {claim.queue: claim.without for claim in claims}
         again = [(queue, number, without.get(queue, ())) for queue, number in missing.items()]
         try:
@@ -255,7 +271,8 @@ class RedisStore:
         """Delete what ended long ago, or ended jobs by choice."""
         if chosen is not None:
             return self._each_page("discard", chosen, ENDED)
-        kept = (retention.completed, retention.cancelled, retention.dead, retention.statistics)
+        ends = (retention.completed, retention.cancelled, retention.dead)
+        kept = (*ends, retention.statistics, retention.ticks)
         total, more = 0, 1
         while more:
             number, more = self._server.run("prune", [round(seconds * MICROSECONDS) for seconds in kept])

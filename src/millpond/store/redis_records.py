@@ -6,7 +6,8 @@ encoding, which is what a Redis string is. Whole numbers that may exceed 2^53 go
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -171,6 +172,43 @@ def claimed_job(row: Sequence[Any], node: str | None) -> Job:
         )
     except (ValueError, TypeError, AttributeError, msgspec.MsgspecError) as error:
         raise Damaged(str(error)) from error
+
+
+def sorted_out(rows: Sequence[Any], node: str | None) -> tuple[list[Job], list[Any]]:
+    """The jobs that were claimed, and the rows that cannot be read."""
+    jobs, damaged = [], []
+    for row in rows:
+        try:
+            jobs.append(claimed_job(row, node))
+        except Damaged:
+            damaged.append(row)
+    return jobs, damaged
+
+
+def by_queue(rows: Sequence[Any]) -> Counter[str]:
+    """How many were claimed of which queue, without reading them."""
+    raw = Counter([row[1].partition(b"\0")[0] for row in rows])
+    return Counter({queue.decode(errors="replace"): number for queue, number in raw.items()})
+
+
+class Unread(Sequence[Job]):
+    """Claimed jobs that are read when somebody first looks at one."""
+
+    def __init__(self, rows: Sequence[Any], read: Callable[[Sequence[Any]], list[Job]]) -> None:
+        self._rows = rows
+        self._read = read
+        self._jobs: list[Job] | None = None
+
+    def __len__(self) -> int:
+        return len(self._rows if self._jobs is None else self._jobs)
+
+    def __getitem__(self, index: Any) -> Any:
+        if self._jobs is None:
+            self._jobs = self._read(self._rows)
+        return self._jobs[index]
+
+    def __iter__(self) -> Iterator[Job]:
+        return iter(self[:])
 
 
 def whole_job(row: Sequence[Any], *, ends: bool = True) -> Job:

@@ -11,8 +11,9 @@ import inspect
 import os
 import threading
 import time
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 from weakref import WeakSet
 
@@ -31,6 +32,7 @@ from millpond.errors import (
     StoreRefused,
     StoreUnavailable,
 )
+from millpond.store.protocol import LOOK
 from millpond.store.redis_records import pack
 from millpond.store.redis_scripts import Script, script
 
@@ -60,6 +62,19 @@ CODES = {  # the driver takes the code off the errors that it knows
 
 # Clients of the parent, kept for good: letting one go would wait for a lock that a thread of the parent held.
 _inherited: list[Any] = []
+
+
+Meanwhile = Callable[[], None]
+
+
+class Manner(NamedTuple):
+    """How a command is sent: whether it changes anything, and what to do until its answer is here."""
+
+    writes: bool = False
+    meanwhile: Meanwhile | None = None
+
+
+READS = Manner()
 
 
 class RedisClock:
@@ -134,53 +149,56 @@ class Server:
         _servers.add(self)
 
     # --- talking --------------------------------------------------------------------------------------
-    def run(self, name: str, arguments: object, *, writes: bool = True) -> Any:
-        """Run a script. `writes`: if its answer is lost, nobody knows whether it ran."""
+    def run(
+        self, name: str, arguments: object, *, writes: bool = True, meanwhile: Meanwhile | None = None
+    ) -> Any:
+        """Run a script. `writes`: if its answer is lost, nobody knows whether it ran. `meanwhile` is called
+        again and again until the answer is here."""
         self._ready()
         if self.clock.is_old():
             seconds, microseconds = self.send("TIME")
             self.clock.set(int(seconds) * 1_000_000 + int(microseconds))
-        return self._run(name, arguments, writes)
+        return self._run(name, arguments, Manner(writes, meanwhile))
 
-    def _run(self, name: str, arguments: object, writes: bool) -> Any:
+    def _run(self, name: str, arguments: object, manner: Manner) -> Any:
         clock, chosen = self.clock, script(name)
         frozen = "" if clock.frozen is None else clock.frozen
         rest = (1, self.key, clock.shift, frozen, pack(arguments))
         if chosen.function and self._has_functions:
             try:
-                return self._called(chosen, rest, writes)
+                return self._called(chosen, rest, manner)
             except _NoFunctions:
                 self._has_functions = False
         try:
-            return self.send("EVALSHA", chosen.digest, *rest, writes=writes)
+            return self.send("EVALSHA", chosen.digest, *rest, manner=manner)
         except _Unknown:
-            return self.send("EVAL", chosen.source, *rest, writes=writes)
+            return self.send("EVAL", chosen.source, *rest, manner=manner)
 
-    def _called(self, chosen: Script, rest: tuple[Any, ...], writes: bool) -> Any:
+    def _called(self, chosen: Script, rest: tuple[Any, ...], manner: Manner) -> Any:
         """Call a script as a function, which stays loaded; without the right to that, or on an old server,
         nothing has happened and a plain script does as well."""
         try:
-            return self.send("FCALL", chosen.function, *rest, writes=writes)
+            return self.send("FCALL", chosen.function, *rest, manner=manner)
         except _Unknown:
             pass
         try:
             self.send("FUNCTION", "LOAD", "REPLACE", chosen.library)
-            return self.send("FCALL", chosen.function, *rest, writes=writes)
+            return self.send("FCALL", chosen.function, *rest, manner=manner)
         except _Unknown as error:
             raise _NoFunctions from error
 
-    def send(self, *command: Any, writes: bool = False) -> Any:
+    def send(self, *command: Any, manner: Manner = READS) -> Any:
         """Send one command to the node that has our keys, and return its answer."""
         for _ in range(MOVES):
             try:
-                return self._send(command, writes, asking=None)
+                return self._send(command, manner, asking=None)
             except _Moved as moved:
                 if moved.asking is not None:
-                    return self._send(command, writes, asking=moved.asking)
+                    return self._send(command, manner, asking=moved.asking)
                 self._rediscover()
         raise StoreUnavailable(f"{self.url}: the cluster is being rearranged; nothing happened")
 
-    def _send(self, command: tuple[Any, ...], writes: bool, asking: Any) -> Any:
+    def _send(self, command: tuple[Any, ...], manner: Manner, asking: Any) -> Any:
         pool = self._pool(asking)
         connection = self._connected(pool)
         try:
@@ -191,7 +209,7 @@ class Server:
                 connection.send_command(*command)
             except self.failures as error:
                 raise self._away(error) from error
-            return self._answer(connection, writes)
+            return self._answer(connection, manner)
         except BaseException as error:
             if not isinstance(error, _Unknown | _NoFunctions | StoreError) or isinstance(
                 error, OutcomeUnknown | StoreUnavailable
@@ -201,20 +219,29 @@ class Server:
         finally:
             pool.release(connection)
 
-    def _answer(self, connection: Any, writes: bool) -> Any:
+    def _answer(self, connection: Any, manner: Manner) -> Any:
         try:
+            if manner.meanwhile is not None:
+                self._pass_the_time(connection, manner.meanwhile)
             return connection.read_response(disable_decoding=True)
         except self._errors.ResponseError as error:
             raise self._translated(error) from error
         except self.failures as error:
             if type(error).__name__ in CODES:
                 raise self._translated(error) from error
-            if not writes:
+            if not manner.writes:
                 raise self._away(error) from error
             self._forget_nodes()
             raise OutcomeUnknown(
                 f"{self.url}: the answer was lost ({error}); it may have happened: ask again by id"
             ) from error
+
+    def _pass_the_time(self, connection: Any, meanwhile: Meanwhile) -> None:
+        until = time.monotonic() + TIMEOUT
+        while not connection.can_read(LOOK):
+            if time.monotonic() > until:
+                raise self._errors.TimeoutError(f"no answer within {TIMEOUT:g} s")
+            meanwhile()
 
     def _away(self, error: Exception) -> StoreUnavailable:
         self._forget_nodes()
@@ -372,7 +399,7 @@ class Server:
 
     def _prepare(self) -> bool:
         """Make the namespace if it is new (True), refuse it if another version has made it."""
-        found, created = self._run("open", (str(SCHEMA),), writes=True)
+        found, created = self._run("open", (str(SCHEMA),), Manner(writes=True))
         version = int(found) if found.isdigit() else -1
         if version != SCHEMA:
             newer = " with the newer Millpond that made it" if version > SCHEMA else ""
