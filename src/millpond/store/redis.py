@@ -37,9 +37,10 @@ from millpond.store.protocol import (
     Started,
     Tick,
 )
+from millpond.store.redis_address import Address
 from millpond.store.redis_records import Unread, by_queue, new_job, readable, sorted_out, text_of, verdict
 from millpond.store.redis_rescue import finish_falls, revive
-from millpond.store.redis_server import SCHEMA, Address, Meanwhile, Server
+from millpond.store.redis_server import SCHEMA, Meanwhile, Server
 from millpond.store.redis_steps import half_stored, in_steps, parents_outside
 from millpond.store.redis_waiting import Subscription
 

@@ -11,10 +11,11 @@ import inspect
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 from weakref import WeakSet
 
 import redis
@@ -22,7 +23,6 @@ from redis.backoff import NoBackoff
 from redis.cluster import RedisCluster
 from redis.retry import Retry
 
-from millpond.config import hide_password
 from millpond.errors import (
     OptionError,
     OutcomeUnknown,
@@ -33,36 +33,17 @@ from millpond.errors import (
     StoreUnavailable,
 )
 from millpond.store.protocol import LOOK
+from millpond.store.redis_address import Address, RedisClock
+from millpond.store.redis_answers import CODES, Moved, NoFunctions, Unknown, translated
 from millpond.store.redis_records import pack
 from millpond.store.redis_scripts import Script, script
 
 SCHEMA = 1
 TIMEOUT = 5.0  # seconds an answer, or a connection, is waited for
 MOVES = 3  # how often a cluster may send us elsewhere
-SAMPLE = 10.0  # seconds between two comparisons of the server's clock with ours
-BUSY = ("BUSY", "LOADING", "TRYAGAIN")
-UNAVAILABLE = ("OOM", "MISCONF", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "NOREPLICAS", "UNBLOCKED")
-REFUSED = ("NOPERM", "NOAUTH", "WRONGPASS")
-CODES = {  # the driver takes the code off the errors that it knows
-    "BusyLoadingError": "LOADING",
-    "TryAgainError": "TRYAGAIN",
-    "OutOfMemoryError": "OOM",
-    "ReadOnlyError": "READONLY",
-    "MasterDownError": "MASTERDOWN",
-    "ClusterDownError": "CLUSTERDOWN",
-    "NoScriptError": "NOSCRIPT",
-    "NoPermissionError": "NOPERM",
-    "AuthenticationError": "NOAUTH",
-    "AuthenticationWrongNumberOfArgsError": "NOAUTH",
-    "AuthorizationError": "NOAUTH",
-    "MovedError": "MOVED",
-    "AskError": "ASK",
-}
-
 
 # Clients of the parent, kept for good: letting one go would wait for a lock that a thread of the parent held.
 _inherited: list[Any] = []
-
 
 Meanwhile = Callable[[], None]
 
@@ -75,58 +56,6 @@ class Manner(NamedTuple):
 
 
 READS = Manner()
-
-
-class RedisClock:
-    """The server's clock, followed by our monotonic one: a step of our wall clock moves nothing. `shift`
-    moves it, `freeze` stops it; only tests ever do."""
-
-    def __init__(self) -> None:
-        self.shift = 0
-        self.frozen: int | None = None
-        self._offset = (time.time_ns() - time.monotonic_ns()) // 1000  # until the server has been asked
-        self._sampled_at = -SAMPLE
-
-    def is_old(self) -> bool:
-        """Is it time to ask the server again?"""
-        return time.monotonic() - self._sampled_at > SAMPLE
-
-    def set(self, server: int) -> None:
-        """Take this for the server's time now."""
-        self._offset = server - time.monotonic_ns() // 1000
-        self._sampled_at = time.monotonic()
-
-    def now(self) -> int:
-        """About what the server's clock says; scripts ask the server itself."""
-        running = time.monotonic_ns() // 1000 + self._offset
-        return (running if self.frozen is None else self.frozen) + self.shift
-
-    def freeze(self) -> None:
-        """Stop the clock; from here on only `shift` moves it."""
-        self.frozen = time.time_ns() // 1000
-
-
-class Address:
-    """What a URL says: where the server is, which namespace, whether it is a cluster."""
-
-    def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        _ = parts.port  # raises if it can be none
-        options = dict(parse_qsl(parts.query, keep_blank_values=True))
-        self.namespace = options.pop("namespace", "millpond")
-        self.cluster = options.pop("cluster", "").lower() in ("1", "true", "yes", "on")
-        if not self.namespace or set("{}\0") & set(self.namespace):
-            raise OptionError(
-                f"namespace={self.namespace!r} must have a name without braces, as in ?namespace=shop"
-            )
-        scheme = {"valkey": "redis", "valkeys": "rediss"}.get(parts.scheme, parts.scheme)
-        query = f"?{urlencode(options)}" if options else ""
-        self.driver_url = f"{scheme}://{parts.netloc}{parts.path}{query}"
-        login, at, place = parts.netloc.rpartition("@")
-        user = unquote(login.partition(":")[0])
-        shown = f"{user}@{place}" if at and user else place
-        query = f"?{parts.query}" if parts.query else ""
-        self.url = hide_password(f"{parts.scheme}://{shown}{parts.path}{query}")
 
 
 class Server:
@@ -146,6 +75,7 @@ class Server:
         self._owner = os.getpid()
         self._checked = False
         self._has_functions = True  # until the server says no
+        self._spare: deque[tuple[Any, Any]] = deque()  # at most about one connection, and the pool it is from
         _servers.add(self)
 
     # --- talking --------------------------------------------------------------------------------------
@@ -167,11 +97,11 @@ class Server:
         if chosen.function and self._has_functions:
             try:
                 return self._called(chosen, rest, manner)
-            except _NoFunctions:
+            except NoFunctions:
                 self._has_functions = False
         try:
             return self.send("EVALSHA", chosen.digest, *rest, manner=manner)
-        except _Unknown:
+        except Unknown:
             return self.send("EVAL", chosen.source, *rest, manner=manner)
 
     def _called(self, chosen: Script, rest: tuple[Any, ...], manner: Manner) -> Any:
@@ -179,20 +109,20 @@ class Server:
         nothing has happened and a plain script does as well."""
         try:
             return self.send("FCALL", chosen.function, *rest, manner=manner)
-        except _Unknown:
+        except Unknown:
             pass
         try:
             self.send("FUNCTION", "LOAD", "REPLACE", chosen.library)
             return self.send("FCALL", chosen.function, *rest, manner=manner)
-        except _Unknown as error:
-            raise _NoFunctions from error
+        except Unknown as error:
+            raise NoFunctions from error
 
     def send(self, *command: Any, manner: Manner = READS) -> Any:
         """Send one command to the node that has our keys, and return its answer."""
         for _ in range(MOVES):
             try:
                 return self._send(command, manner, asking=None)
-            except _Moved as moved:
+            except Moved as moved:
                 if moved.asking is not None:
                     return self._send(command, manner, asking=moved.asking)
                 self._rediscover()
@@ -200,7 +130,7 @@ class Server:
 
     def _send(self, command: tuple[Any, ...], manner: Manner, asking: Any) -> Any:
         pool = self._pool(asking)
-        connection = self._connected(pool)
+        connection = self._borrowed(pool)
         try:
             try:
                 if asking is not None:
@@ -211,13 +141,13 @@ class Server:
                 raise self._away(error) from error
             return self._answer(connection, manner)
         except BaseException as error:
-            if not isinstance(error, _Unknown | _NoFunctions | StoreError) or isinstance(
+            if not isinstance(error, Unknown | NoFunctions | StoreError) or isinstance(
                 error, OutcomeUnknown | StoreUnavailable
             ):
                 connection.disconnect()
             raise
         finally:
-            pool.release(connection)
+            self._return(pool, connection)
 
     def _answer(self, connection: Any, manner: Manner) -> Any:
         try:
@@ -225,10 +155,10 @@ class Server:
                 self._pass_the_time(connection, manner.meanwhile)
             return connection.read_response(disable_decoding=True)
         except self._errors.ResponseError as error:
-            raise self._translated(error) from error
+            raise translated(self.url, error) from error
         except self.failures as error:
             if type(error).__name__ in CODES:
-                raise self._translated(error) from error
+                raise translated(self.url, error) from error
             if not manner.writes:
                 raise self._away(error) from error
             self._forget_nodes()
@@ -247,34 +177,31 @@ class Server:
         self._forget_nodes()
         return StoreUnavailable(f"{self.url} cannot be reached: {error}; nothing happened")
 
-    def _translated(self, error: Exception) -> Exception:
-        """What an error answer means."""
-        said = str(error)
-        code = CODES.get(type(error).__name__, said.partition(" ")[0])
-        if code == "NOSCRIPT":
-            return _Unknown()
-        if _is_about_functions(said):
-            return _Unknown() if "not found" in said else _NoFunctions()
-        if code in ("MOVED", "ASK"):
-            return _Moved(error if code == "ASK" else None)
-        if code in BUSY:
-            return StoreBusy(f"{self.url} is busy: {said}; nothing happened")
-        if code in UNAVAILABLE:
-            return StoreUnavailable(f"{self.url} does not take writes now: {said}; nothing happened")
-        if code in REFUSED or "permission" in said:
-            return StoreRefused(
-                f"{self.url} refused us: {said}; change the user's rights or the password in the URL"
-            )
-        return StoreError(f"{self.url}: {type(error).__name__}: {said}")
-
     # --- connections ----------------------------------------------------------------------------------
+    def _borrowed(self, pool: Any) -> Any:
+        """A connection on which nothing waits: the last one used, without the pool's bookkeeping."""
+        with suppress(IndexError):
+            owner, connection = self._spare.pop()
+            with suppress(*self.failures):
+                if owner is pool and not connection.can_read():
+                    return connection
+            connection.disconnect()
+            owner.release(connection)
+        return self._connected(pool)
+
+    def _return(self, pool: Any, connection: Any) -> None:
+        if self._given is None and not self._spare:
+            self._spare.append((pool, connection))
+        else:
+            pool.release(connection)
+
     def _connected(self, pool: Any) -> Any:
         kind: Any = type(pool)
         try:
             return pool.get_connection("EVALSHA") if _asks_for_name(kind) else pool.get_connection()
         except self.failures as error:
             if type(error).__name__ in CODES:
-                raise self._translated(error) from error
+                raise translated(self.url, error) from error
             raise self._away(error) from error
 
     def _pool(self, asking: Any = None) -> Any:
@@ -295,7 +222,8 @@ class Server:
     def _open(self) -> Any:
         if self._owner != os.getpid():
             self._owner = os.getpid()
-            _inherited.append(self._client)
+            _inherited.extend((self._client, self._spare))
+            self._spare = deque()
             self._client, self._checked = self._given, False
         if self._client is None:
             self._client = self._connect()
@@ -356,8 +284,9 @@ class Server:
         """Close the connections; the next call opens new ones."""
         with self._guard:
             if self._given is None and self._client is not None and self._owner == os.getpid():
-                self._client.close()
+                self._client.close()  # with those that are lent, and the spare one is
             self._client, self._checked = self._given, False
+            self._spare.clear()
 
     # --- what the server must be --------------------------------------------------------------------------
     def _ready(self) -> bool:
@@ -447,27 +376,3 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
-
-
-def _is_about_functions(said: str) -> bool:
-    """The function is not there, the server knows no functions, or we may not use them."""
-    lower = said.lower()
-    if "function not found" in lower:
-        return True
-    return ("fcall" in lower or "function" in lower) and ("unknown command" in lower or "permission" in lower)
-
-
-class _NoFunctions(Exception):
-    """The server has no functions for us."""
-
-
-class _Unknown(Exception):
-    """The server does not know the script yet."""
-
-
-class _Moved(Exception):
-    """Another node of the cluster has our keys; `asking` if only for this once."""
-
-    def __init__(self, asking: Any) -> None:
-        super().__init__()
-        self.asking = asking
