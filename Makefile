@@ -19,7 +19,7 @@ USABLE := import sys$(if $(UV),,; import ensurepip); sys.exit(sys.version_info <
 # uv takes the interpreter it is given and never downloads one.
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: setup web demo check test pytest servers browser pictures test-all bench bench-pool bench-stores bench-node bench-scale bench-recurring proof-pool proof-stores proof-node proof-recurring lock clean
+.PHONY: setup web demo check test pytest servers browser pictures test-all bench bench-pool bench-stores bench-node bench-scale bench-recurring bench-api proof-pool proof-stores proof-node proof-recurring lock clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := test
 
@@ -80,10 +80,19 @@ browser: setup
 pictures: browser $(PAGE)
 	MILLPOND_TEST_PICTURES=1 $(BIN)/python -m pytest -m slow tests/browser/test_pictures.py $(PYTEST_ARGS)
 
-# Two at a time; what takes stock of this process and its files runs alone.
+# Pools are timed by their own tests, so no more of those at once than there are cores; the others mostly wait.
+# What takes stock of this process and its files runs alone. Bytecode is kept even where it is not by default:
+# these tests start thousands of interpreters.
+TIMED := tests/pool tests/pool_parts tests/cpython
+pytest: export PYTHONDONTWRITEBYTECODE :=
 pytest: servers browser $(PAGE)
-	$(BIN)/python -m pytest -n 2 --ignore tests/proof $(PYTEST_ARGS)
+ifneq ($(findstring tests/,$(PYTEST_ARGS)),)
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+else
+	$(BIN)/python -m pytest -n 2 $(TIMED) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 3 $(TIMED:%=--ignore %) --ignore tests/proof $(PYTEST_ARGS)
 	$(BIN)/python -m pytest tests/proof $(PYTEST_ARGS)
+endif
 
 # A version manager's shim may exist for a version that is not active: only running it tells.
 test-all: test
@@ -102,7 +111,7 @@ test-all: test
 	echo "Tests passed on: $$passed"; \
 	if [ -n "$$failed" ]; then echo "Tests failed on:$$failed" >&2; exit 1; fi
 
-bench: bench-pool bench-stores bench-node bench-scale bench-recurring
+bench: bench-pool bench-stores bench-node bench-scale bench-recurring bench-api
 
 bench-pool:
 	@$(MAKE) --no-print-directory setup VENV=.venv-bench EXTRAS=bench
@@ -116,16 +125,19 @@ bench-stores: servers
 bench-node: servers
 	$(BIN)/python bench/node/run.py $(BENCH_ARGS)
 
-# Scaling, simulated: every law on the same days, compared at the same wait; and a decision's cost.
+# Scaling: every law on the same simulated days, a decision's cost, and a real node (nothing else should run meanwhile).
+# BENCH_ARGS="--only sim --write": one part again, the page of all that was kept in build/bench-scale.
 bench-scale:
 	@$(MAKE) --no-print-directory setup VENV=.venv-bench EXTRAS=bench
 	.venv-bench/bin/python bench/scale/run.py $(BENCH_ARGS)
-	.venv-bench/bin/python bench/scale/live.py
-	.venv-bench/bin/python bench/scale/live_trace.py
 
 # Ten thousand recurring tasks on one leader; nothing else should run meanwhile.
 bench-recurring: servers
 	$(BIN)/python bench/recurring/run.py $(BENCH_ARGS)
+
+# The HTTP API before a million jobs in each store, and before a crowd; nothing else may run meanwhile.
+bench-api: servers $(PAGE)
+	$(BIN)/python bench/api/run.py $(BENCH_ARGS)
 
 proof-pool: setup
 	$(BIN)/python -m pytest tests/proof -m slow --timeout=3600 -o faulthandler_timeout=0 $(PYTEST_ARGS)

@@ -1,12 +1,13 @@
 """The noon rush on a real node: 50,000 image jobs at once beside a steady stream of mail.
 
-Prints when the pool reached its maximum, how long the drain took beside what so many workers need at best,
-when it was back at its minimum, and how long mail waited meanwhile. Nothing else may run.
+Prints when the pool reached its maximum, how long the drain took beside what a pool needs that has all its
+workers from the start, when it was back at its minimum, and how long mail waited. Nothing else may run.
 """
 
 import argparse
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import threading
@@ -63,6 +64,8 @@ class Story:
         floor = self.jobs * self.seconds / self.story.MOST
         return {
             "jobs": self.jobs,
+            "seconds_each": self.seconds,
+            "most": self.story.MOST,
             "seconds_to_store_them": round(stored, 2),
             "workers_at_peak": max(images for _, images, _ in self.sizes),
             "seconds_to_maximum": round(grown, 2),
@@ -71,6 +74,23 @@ class Story:
             "seconds_back_to_minimum": round(night - drained, 2),
             "workers_at_night": sum(self._workers()),
         }
+
+    def steady(self) -> dict[str, Any]:
+        """The rate at which a pool that is never resized runs the same jobs, beside the same mail."""
+        done = threading.Event()
+        mail = threading.Thread(target=self._write_mail, args=(done,))
+        self.node = Node(self.story.app)
+        with self.node:
+            try:
+                self._until(lambda: self._workers()[0] >= self.story.MOST)
+                mail.start()
+                self.story.resize.enqueue_many([(self.seconds,)] * self.jobs)
+                self.began_at, before = time.monotonic(), self._left()
+                took = self._until(lambda: self._left() <= 0)
+            finally:
+                done.set()
+            mail.join()
+        return {"steady_rate": round(before / took, 1)}
 
     def _until(self, question: Any) -> float:
         """The seconds since the rush began at which the answer was yes."""
@@ -122,18 +142,29 @@ class Story:
         }
 
 
-def measure(jobs: int = 50_000, seconds: float = 0.01) -> dict[str, Any]:
-    """The whole story, in numbers."""
+def measure(jobs: int, seconds: float, *, steady: bool) -> dict[str, Any]:
+    """The whole story, in numbers; what is steady is measured by a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        return Story(jobs, seconds, folder).run()
+        if steady:
+            return Story(jobs, seconds, folder).steady()
+        return {**Story(jobs, seconds, folder).run(), **_steady(jobs, seconds)}
+
+
+def _steady(jobs: int, seconds: float) -> dict[str, Any]:
+    command = [sys.executable, __file__, "--steady", "--jobs", str(jobs // 2), "--seconds", str(seconds)]
+    variables = {**os.environ, "BENCH_SCALE_FIXED": "1"}
+    found = subprocess.run(command, env=variables, stdout=subprocess.PIPE, check=True)
+    result: dict[str, Any] = json.loads(found.stdout)
+    return result
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--jobs", type=int, default=50_000)
     parser.add_argument("--seconds", type=float, default=0.01, help="that each image holds a worker")
+    parser.add_argument("--steady", action="store_true", help="all workers are there from the start")
     options = parser.parse_args()
-    print(json.dumps(measure(options.jobs, options.seconds), indent=2))
+    print(json.dumps(measure(options.jobs, options.seconds, steady=options.steady), indent=2))
 
 
 if __name__ == "__main__":

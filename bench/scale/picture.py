@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from page import FAMILIES, NAMES, NEEDED, Row
+from page import CHECK, FAMILIES, NAMES, NEEDED, Row
 
 OUR_COLOUR, INK = "#0072B2", "#30343A"
 GREYS = {
@@ -27,7 +27,13 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     figure, axes = pyplot.subplots(1, len(days), figsize=(4.6 * len(days), 3.8), squeeze=False, sharey=True)
     for axis, day in zip(axes.flat, days, strict=True):
         _panel(
-            axis, [row for row in rows if row["scenario"] == day and row["service"].startswith("exp")], day
+            axis,
+            [
+                row
+                for row in rows
+                if row["scenario"] == day and row["service"].startswith("exp") and row["seed"] == CHECK
+            ],
+            day,
         )
     axes.flat[0].set_ylabel("worker-hours", color=INK)
     axes.flat[-1].legend(frameon=False, fontsize=8)

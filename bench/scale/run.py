@@ -1,98 +1,86 @@
-"""The scaling benchmark, simulated part: every law on the same days, compared at the same wait.
+"""The scaling benchmark: every law simulated on the same days, the cost of deciding, and a real node.
 
-Each law's knob is swept; at each wait that is asked for, the cheapest point of a front that keeps it counts.
-Run by `make bench-scale`; `--quick` for a look, `--write` to put the result into the docs.
+Parts: sim, decision, trace (a compressed day on a node beside its simulation), rush (50,000 jobs at once).
+Each part's results are kept in build/bench-scale, and the page is made of all of them: `--only trace,rush`
+runs these two again and leaves the others' results as they are. Run by `make bench-scale`.
 """
 
 import argparse
 import json
+import subprocess
 import sys
 import time
-from concurrent.futures import as_completed
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(Path(__file__).resolve().parent)]
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(HERE)]
 
+import kept  # noqa: E402
 import page  # noqa: E402
 import picture  # noqa: E402
+import sims  # noqa: E402
 from decisions import decision_cost  # noqa: E402
-from points import EVERYTHING, WAITS, Part, simulated  # noqa: E402
 from spawn import start_cost  # noqa: E402
 
-from millpond import Pool  # noqa: E402
-
-DAYS = ("S1", "S2", "S3")
-SERVICES = ("exp:3s", "lognormal:3s:10", "pareto:3s:1.5")
-HARD = ("S4", "S5", "S6", "S7", "S8", "S9", "S10", "S11", "S12", "S13", "S14", "S15")
+PARTS = ("sim", "decision", "trace", "rush")
+PROGRAMS = {"trace": "live_trace.py", "rush": "live.py"}  # each a process of its own: an app has one store
 
 
 def main() -> None:
     """Measure, print, and write."""
     options = _options()
     began = time.monotonic()
-    cost = options.start_cost or start_cost()
-    print(
-        f"a worker starts in {1000 * cost:.1f} ms here; simulating {', '.join(options.days)}", file=sys.stderr
-    )
-    told = "was taken to start" if options.start_cost else "started on this machine"
-    told += f" in {1000 * cost:.0f} ms"
-    parts = _parts(options, cost)
-    rows = _rows(parts, options)
-    text = page.page(rows, told, decision_cost(), WAITS)
+    if "sim" in options.only:
+        given: float | None = options.start_cost
+        kept.write("start", {"seconds": given or start_cost(), "given": given is not None})
+    if "decision" in options.only:
+        kept.write("decision", {"seconds": decision_cost()})
+    start = kept.read("start")
+    rows = [] if start is None else _simulated(options, start["seconds"])
+    for part in ("trace", "rush"):
+        if part in options.only:
+            kept.write(part, _program(PROGRAMS[part]))
+    text = page.page(rows, {name: kept.read(name) for name in ("start", "decision", "trace", "rush")})
     print(text)
-    print(f"{len(rows)} simulations in {time.monotonic() - began:.0f} s", file=sys.stderr)
+    print(f"{', '.join(options.only)}: {time.monotonic() - began:.0f} s", file=sys.stderr)
     if options.write:
         (ROOT / "docs" / "benchmarks-scale.md").write_text(text + "\n", encoding="utf-8")
-        picture.draw(rows, ROOT / "docs" / "pictures" / "bench-scale.png")
+        if rows:
+            picture.draw(rows, ROOT / "docs" / "pictures" / "bench-scale.png")
         print("written: docs/benchmarks-scale.md and its picture", file=sys.stderr)
 
 
-def _rows(parts: list[Part], options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Every figure; each is kept in the file of results as soon as it is there."""
-    kept = Path(options.results) if options.results else None
-    known = [json.loads(line) for line in kept.read_text().splitlines()] if kept and kept.exists() else []
-    done = {Part(*row["part"]): row for row in known}
-    missing = [part for part in parts if part not in done]
-    if missing and not options.only_read:
-        with Pool(max_workers=options.workers) as pool:
-            futures = {pool.submit(simulated, part): part for part in missing}
-            for future in as_completed(futures):
-                row = {**future.result(), "part": futures[future]}
-                done[futures[future]] = row
-                if kept:
-                    with kept.open("a") as file:
-                        file.write(json.dumps(row) + "\n")
-                print(f"\r{len(done)} of {len(parts)} ", end="", file=sys.stderr, flush=True)
-    return [done[part] for part in parts if part in done]
+def _simulated(options: argparse.Namespace, cost: float) -> list[dict[str, Any]]:
+    if "sim" in options.only:
+        print(f"a worker starts in {1000 * cost:.1f} ms here", file=sys.stderr)
+    parts = sims.wanted(cost, quick=options.quick)
+    workers = options.workers if "sim" in options.only else 0
+    return sims.rows(parts, cost, workers=workers, again=options.again)
 
 
-def _parts(options: argparse.Namespace, cost: float) -> list[Part]:
-    parts = [
-        Part(day, service, chosen, 10.0, cost)
-        for service in options.services
-        for day in options.days
-        for chosen in EVERYTHING
-    ]
-    return parts + (
-        [] if options.quick else [Part(name, SERVICES[0], "wait 10", 10.0, cost) for name in HARD]
-    )
+def _program(name: str) -> dict[str, Any]:
+    """Run a live part; what it prints is its result."""
+    print(f"running {name}, for some minutes", file=sys.stderr)
+    found = subprocess.run([sys.executable, str(HERE / name)], stdout=subprocess.PIPE, check=True)
+    result: dict[str, Any] = json.loads(found.stdout)
+    return result
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="S1 with exponential run times only")
-    parser.add_argument("--days", default=",".join(DAYS))
-    parser.add_argument("--services", default=",".join(SERVICES))
+    parser.add_argument("--only", default=",".join(PARTS), help="which parts to run: sim,decision,trace,rush")
+    parser.add_argument("--quick", action="store_true", help="one day with exponential run times only")
     parser.add_argument("--workers", type=int, default=2, help="simulations at once")
     parser.add_argument("--start-cost", type=float, help="seconds; measured if it is not given")
-    parser.add_argument("--results", help="keep every figure in this file, and simulate none that is there")
-    parser.add_argument("--only-read", action="store_true", help="make the page of what is in that file")
+    parser.add_argument("--again", action="store_true", help="simulate anew what is on disk")
     parser.add_argument("--write", action="store_true", help="also write docs/benchmarks-scale.md")
     options = parser.parse_args()
-    options.days = ["S1"] if options.quick else options.days.split(",")
-    options.services = SERVICES[:1] if options.quick else options.services.split(",")
+    options.only = tuple(options.only.split(","))
+    unknown = set(options.only) - set(PARTS)
+    if unknown:
+        parser.error(f"there is no part {', '.join(sorted(unknown))}: choose of {', '.join(PARTS)}")
     return options
 
 

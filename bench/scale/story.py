@@ -8,7 +8,8 @@ from millpond import App
 
 app = App(os.environ.get("BENCH_SCALE_STORE", "memory://"))
 MOST = int(os.environ.get("BENCH_SCALE_MOST", "16"))
-app.pool("images", workers=(1, MOST), max_wait="10s")
+IS_FIXED = "BENCH_SCALE_FIXED" in os.environ  # all workers are there from the start: what the machine can do
+app.pool("images", workers=(MOST if IS_FIXED else 1, MOST), max_wait="10s")
 app.pool("mail", workers=(1, 2), kind="async", concurrency=20, max_wait="2s")
 app.pool("traced", workers=(0, int(os.environ.get("BENCH_SCALE_TRACED", "32"))), max_wait="2s")
 

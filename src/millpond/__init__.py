@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         Job,
         JobState,
         Priority,
+        Slot,
     )
     from millpond.node.node import Node
     from millpond.options import (
@@ -115,6 +116,7 @@ __all__ = [
     "ScaleByDepth",
     "ScaleForWait",
     "SchemaOutdated",
+    "Slot",
     "Snooze",
     "StoreBusy",
     "StoreError",
@@ -151,6 +153,7 @@ _HOMES = {
     "Job": "millpond.job",
     "JobState": "millpond.job",
     "Priority": "millpond.job",
+    "Slot": "millpond.job",
     "Node": "millpond.node.node",
     "Resources": "millpond.options",
     "Retry": "millpond.options",

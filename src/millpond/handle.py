@@ -142,9 +142,9 @@ def _failed(job: Job) -> JobFailed:
     error = (last.error if last else None) or ""
     message = (last.message if last else None) or ""
     said = ": ".join(filter(None, (error, message)))
+    number = "1 attempt" if job.attempt == 1 else f"{job.attempt} attempts"
     return JobFailed(
-        f"job {job.id} ({job.task}) is dead ({job.reason}) after {job.attempt} attempts"
-        + (f": {said}" if said else ""),
+        f"job {job.id} ({job.task}) is dead ({job.reason}) after {number}" + (f": {said}" if said else ""),
         job.reason or "",
         error,
         message,

@@ -46,7 +46,7 @@ class Slot(msgspec.Struct, frozen=True, array_like=True):
     """A named capacity in the store; a running job holds one unit of each of its slots."""
 
     name: str
-    capacity: int
+    capacity: int = 1
 
 
 class JobOptions(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -61,7 +61,7 @@ class RecurringKeywords(TypedDict, total=False):
     depends_on: Iterable[Other | Dependency]
     on_missing: OnMissing
     wait_for: Duration
-    blocks: Iterable[Other]
+    blocks: Iterable[Other | Slot]
     max_failures: int | None
     probe_after: Duration | None
     debounce: Duration
@@ -103,6 +103,10 @@ def fresh(other: Other, age: Duration, *, on_missing: OnMissing = "wait") -> Dep
 
 def name_of_other(other: Any) -> str:
     """The name of a task that was given as itself or by name."""
+    if not isinstance(other, Task | str):
+        raise OptionError(
+            f"{shown(other)} is not a recurring task: give what @app.recurring(...) returned, or its name"
+        )
     return check_text(other.name if isinstance(other, Task) else other, "the name of a recurring task", 200)
 
 
@@ -130,7 +134,8 @@ class RecurringTask(Task[P, R]):
         self.cadence = _cadence(options)
         self._take(options)
         _check_together(self, options)
-        named = {"depends_on": self.dependencies, "blocks": self.blocks}  # no task travels with another
+        blocks = (*self.blocks, *self.shared)
+        named = {"depends_on": self.dependencies, "blocks": blocks}  # no task travels with another
         self.given = {**options, **{name: value for name, value in named.items() if value}}  # type: ignore[typeddict-item]
         self.is_enabled: bool = options.get("enabled", True)
         if not isinstance(self.is_enabled, bool):
@@ -152,7 +157,9 @@ class RecurringTask(Task[P, R]):
             for other in _listed(options.get("depends_on", ()), "depends_on")
         )
         self.wait_for = limit(options.get("wait_for"), "wait_for")
-        self.blocks = tuple(name_of_other(other) for other in _listed(options.get("blocks", ()), "blocks"))
+        blocks = _listed(options.get("blocks", ()), "blocks")
+        self.blocks = tuple(name_of_other(other) for other in blocks if not isinstance(other, Slot))
+        self.shared = _shared([other for other in blocks if isinstance(other, Slot)])
         self.breaker_rule = _breaker(options, self.mode)
         self.trigger_rule = TriggerRule(debounce=duration(options.get("debounce", 0.0), "debounce"))
         self.restart_rule = RestartRule()
@@ -216,6 +223,7 @@ class RecurringDecorator:
         """Make a recurring task of the function and register it."""
         kind = AsyncRecurringTask if inspect.iscoroutinefunction(function) else RecurringTask
         task: RecurringTask[P, Any] = kind(self._app, function, self._options)
+        _check_capacities(task)
         self._app.register(task)
         return task
 
@@ -272,6 +280,24 @@ def _listed(value: Any, name: str) -> tuple[Any, ...]:
     return tuple(value)
 
 
+def _shared(slots: Sequence[Slot]) -> tuple[Slot, ...]:
+    """The named slots in `blocks`, checked."""
+    names = [check_text(slot.name, "the name of a slot", 200) for slot in slots]
+    for name in names:
+        if names.count(name) > 1:
+            raise OptionError(f"blocks names slot {name!r} twice: a run holds one unit of it")
+    for slot in slots:
+        check_whole(slot.capacity, f"the capacity of slot {slot.name!r}", 1, 1_000_000)
+    return tuple(slots)
+
+
+def _check_capacities(task: RecurringTask[..., Any]) -> None:
+    """Refuse a slot that another task has with another capacity."""
+    others = task.app.tasks.values() if task.shared else ()
+    known = {other.name: other.shared for other in others if isinstance(other, RecurringTask)}
+    exclusion.capacities_of({**known, task.name: task.shared})
+
+
 def _check_together(task: RecurringTask[..., Any], options: RecurringKeywords) -> None:
     """Refuse what makes no sense together."""
     if task.mode != "scheduled":
@@ -282,12 +308,19 @@ def _check_together(task: RecurringTask[..., Any], options: RecurringKeywords) -
         raise OptionError("debounce is for mode='triggered': it waits until the triggers have calmed down")
     if task.mode == "continuous":
         _check_continuous(options)
-    if task.overlaps and task.blocks:
-        raise OptionError("overlap='allow' and blocks contradict each other: what excludes others runs once")
+    _check_waiting(task, options)
     if isinstance(task.cadence, Every) and task.offset and "jitter" in options:
         period = period_at(task.cadence, 0)
         if duration(options["jitter"], "jitter") > period:
             raise OptionError(f"jitter must not be longer than the period of {period:g} s")
+
+
+def _check_waiting(task: RecurringTask[..., Any], options: RecurringKeywords) -> None:
+    for name in ("on_missing", "wait_for"):
+        if name in options and not task.dependencies:
+            raise OptionError(f"{name} is for a task with depends_on=[...]: there is nothing to wait for")
+    if task.overlaps and task.blocks:
+        raise OptionError("overlap='allow' and blocks contradict each other: what excludes others runs once")
 
 
 def _check_continuous(options: RecurringKeywords) -> None:
@@ -303,13 +336,14 @@ class Exclusions(NamedTuple):
     """Who keeps away from whom."""
 
     pairs: frozenset[tuple[str, str]]
-    slots: Mapping[str, tuple[Slot, ...]]  # by the name of the task
+    shared: Mapping[str, tuple[Slot, ...]]  # the named slots, by the name of the task
+    slots: Mapping[str, tuple[Slot, ...]]  # all that a run holds, by the name of the task
 
 
 def check_all(tasks: Mapping[str, RecurringTask[..., Any]], max_concurrent: int | None = None) -> Exclusions:
     """Check what tasks say about each other, and find out what each must hold while it runs.
 
-    Raises OptionError for an unknown name, a cycle, a block that contradicts an overlap.
+    Raises OptionError for an unknown name, a cycle, a block that contradicts an overlap, two capacities.
     """
     timeless = {name for name, task in tasks.items() if task.cadence is None}
     endless = {name for name, task in tasks.items() if task.mode == "continuous"}
@@ -319,14 +353,16 @@ def check_all(tasks: Mapping[str, RecurringTask[..., Any]], max_concurrent: int 
     for name in {name for pair in pairs for name in pair}:
         if tasks[name].overlaps:
             raise OptionError(f"{name} has overlap='allow' and is in blocks: what excludes others runs once")
+    shared = {name: task.shared for name, task in tasks.items() if task.shared}
+    exclusion.capacities_of(shared)
     slots = {name: _slots(task, pairs, max_concurrent) for name, task in tasks.items()}
-    return Exclusions(pairs, slots)
+    return Exclusions(pairs, shared, slots)
 
 
 def _slots(
     task: RecurringTask[..., Any], pairs: frozenset[tuple[str, str]], most: int | None
 ) -> tuple[Slot, ...]:
-    own = () if task.overlaps else exclusion.slots_of(task.name, pairs, task.policy.overlap, None)
+    own = exclusion.slots_of(task.name, pairs, task.policy.overlap, None, task.shared)
     if most is None or task.mode == "continuous":  # what never ends would take a place for ever
         return own
     return (*own, Slot(ALL_AT_ONCE, most))

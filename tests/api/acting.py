@@ -51,12 +51,13 @@ def node_tells(app: App, name: str = "host-1-aaaa", lease: float = 15.0, **pool:
         "name": "images", "queues": ["images"], "kind": "process", "least": 1, "most": 3, "concurrency": 1,
         "claimed": 1, "running": 1, "done": 50, "failed": 2, "crashed": 0, "timed_out": 0, "recycled": 0,
         "max_wait": 10.0, "status": "ok", "wanted": 2, "reasons": [], "budgets": [100, 5000, 90.0],
-        "count": 2, "workers": [busy, idle],
+        "count": 2, "workers": [busy, idle], "policy": "ScaleForWait(max_wait=10)",
     }  # fmt: skip
     assert len(busy) == len(WORKER)
     report = {
         "at": 1_800_000_000.0, "phase": "running", "age": 100.0, "round_age": 0.1, "store_trouble": None,
         "unsettled": 0, "settled": 50, "rescued": 0, "pools": [{**told, **pool}],
+        "cpu": {"used": 1.25, "limit": 2},
     }  # fmt: skip
     info = {"pid": 1, "queues": ["images"], "report": report}
     app.store.renew(name, "host", json.dumps(info).encode(), lease)

@@ -11,6 +11,7 @@ from millpond import App
 from millpond.api import shapes
 from millpond.node.commands import LOG
 from millpond.node.overrides import read_bounds
+from millpond.store.protocol import Filter
 from tests.api.acting import complete, die, node_tells
 from tests.api.asking import ADMIN, READ, Client, gate_for
 
@@ -42,6 +43,8 @@ async def test_the_overview_says_it_all_on_every_store(everywhere):
     (pool,) = found["pools"]
     assert (pool["workers"], pool["busy"], pool["idle"], pool["waiting"], pool["wanted"]) == (2, 1, 1, 1, 2)
     assert (pool["decision"]["from"], pool["decision"]["to"], pool["decision"]["capped"]) == (1, 2, "memory")
+    assert pool["policy"] == "ScaleForWait(max_wait=10)"
+    assert found["nodes"][0]["cpu"] == {"used": 1.25, "limit": 2}
     assert found["totals"]["workers"] == 2
     assert [alert["kind"] for alert in found["alerts"]] == ["dead"]
     assert found["store"]["ok"]
@@ -66,6 +69,19 @@ async def test_statistics_are_columns_of_one_length_on_every_store(everywhere):
         assert [value for value in columns["wait_p95"] if value is not None]
         assert found["all"] == columns
     assert (await client.get("/api/v1/statistics", window="1y")).status == 422
+    client.gate.close()
+
+
+async def test_jobs_that_were_replayed_were_not_open_before_they_came(everywhere):
+    app = everywhere
+    client = Client(gate_for(app))
+    for path in "abc":
+        app.get_task("resize").enqueue(path)
+    die(app)
+    die(app)
+    app.store.replay(Filter())
+    columns = (await client.get("/api/v1/statistics", window="1h")).json["all"]
+    assert (columns["open"][0], columns["open"][-1]) == (0, 3)
     client.gate.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 import pytest
@@ -35,6 +36,31 @@ def test_dead_lists_dead_jobs_with_their_errors(run, ask, store):
 def test_no_dead_jobs_is_an_answer(run, ask):
     assert run("dead", "--store", URL).stdout.strip() == "no dead jobs"
     assert ask("dead", "--store", URL) == {"jobs": [], "cursor": None}
+
+
+def test_every_change_leaves_a_line_in_the_audit_log(run, store):
+    one, two = (add_dead_job(store) for _ in range(2))
+    job = add_job(store, queue="mail")
+    run("dead", "replay", one, "--store", URL)
+    run("dead", "discard", "--all", "--yes", "--store", URL)
+    run("jobs", "cancel", "--queue", "mail", "--yes", "--store", URL)
+    run("queues", "pause", "mail", "--store", URL)
+    run("queues", "rate", "mail", "5/s", "--store", URL)
+    run("pools", "set", "mail", "--workers", "1:2", "--store", URL)
+    lines = [json.loads(entry.data) for entry in store.log("audit")]
+    assert [(line["action"], line["target"]) for line in lines] == [
+        ("dead.replay", one),
+        ("dead.discard", "all"),
+        ("job.cancel", "queue=mail"),
+        ("queue.pause", "mail"),
+        ("queue.rate", "mail"),
+        ("pool.resize", "mail"),
+    ]
+    assert {(line["how"], line["status"]) for line in lines} == {("cli", 200)}
+    assert all(line["who"] and line["from"] for line in lines)
+    assert lines[1]["facts"] == {"changed": 1}
+    assert [json.loads(entry.data)["kind"] for entry in store.log("events")] == ["Action"] * 6
+    assert states(store, one, two, job) == ["queued", None, "cancelled"]
 
 
 def test_replay_and_discard_by_id(ask, store):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 APP = """
-from millpond.app import App
+from millpond import App, Slot
 
 app = App("sqlite:///jobs.db")
 
@@ -17,7 +17,7 @@ app = App("sqlite:///jobs.db")
 def fetch() -> None: ...
 
 
-@app.recurring(cron="0 */6 * * *", name="report", depends_on=["fetch"])
+@app.recurring(cron="0 */6 * * *", name="report", depends_on=["fetch"], blocks=["index", Slot("press", 2)])
 def report() -> None: ...
 
 
@@ -55,6 +55,13 @@ def test_a_trigger_that_may_not_overlap_ends_with_code_1(command):
     assert "may not overlap" in command("trigger", "index", code=1).output
     ticks = json.loads(command("history", "index", "--json").output)["ticks"]
     assert [tick["reason"] for tick in ticks] == ["overlap"]
+    assert "the one before it had not ended" in command("history", "index").output
+
+
+def test_a_page_says_what_a_task_waits_for_and_what_it_never_runs_beside(command):
+    page = " ".join(command("show", "report").output.split())
+    assert "depends on fetch (success_since) never beside index slots press (2 at a time)" in page
+    assert "never beside report" in " ".join(command("show", "index").output.split())
 
 
 def test_a_payload_must_be_json(command):

@@ -38,6 +38,22 @@ def test_policies_are_compared_at_the_same_wait(ask, trace):
     assert {row["policy"].split(" ")[0] for row in found} >= {"keda", "hpa", "celery", "latency", "knative"}
 
 
+def test_other_laws_are_shown_as_the_option_takes_them_and_whether_they_keep_the_wait(run, trace):
+    lines = run(
+        "simulate", trace, "--service", "fixed:2s", "--max-wait", "1s", "--compare"
+    ).stdout.splitlines()
+    law = next(line.split() for line in lines if line.startswith("latency:"))
+    assert "no" in law  # it looks every ten seconds only
+    run("simulate", trace, "--service", "fixed:2s", "--policy", law[0])
+
+
+def test_the_name_of_a_scenario_is_enough(ask, run, folder):
+    assert ask("simulate", "s6", "--max-wait", "2s")["workload"] == "S6"
+    (folder / "S6").write_text("minute,count\n0,7\n")
+    found = ask("simulate", str(folder / "S6"), "--service", "exp:1s")  # a file of that name is a file
+    assert found["jobs"] == 7
+
+
 def test_the_history_of_a_store_can_be_replayed(ask, run, store):
     for _ in range(5):
         add_job(store)

@@ -72,6 +72,11 @@ SITUATIONS = {
         Facts(),
         "It ended dead (failed) 0.0 s ago after 2 attempts; replay it to run it again.",
     ),
+    "dead at once": (
+        job(state=JobState.DEAD, reason="failed", finished_at=NOW, attempt=1),
+        Facts(),
+        "It ended dead (failed) 0.0 s ago after 1 attempt; replay it to run it again.",
+    ),
     "damaged": (
         job(state=JobState.DEAD, reason="damaged", finished_at=None),
         Facts(),

@@ -74,7 +74,7 @@ def test_a_dead_job_raises_what_killed_it(app, jobs):
     it = fail.enqueue()
     jobs.run_due()
     with pytest.raises(
-        JobFailed, match=r"is dead \(failed\) after 1 attempts: ValueError: no luck"
+        JobFailed, match=r"is dead \(failed\) after 1 attempt: ValueError: no luck"
     ) as failure:
         it.result()
     error = failure.value

@@ -47,7 +47,7 @@ class Crowd:
         return sum(os.path.exists(f"/proc/{mark.name.partition('-')[0]}") for mark in self.folder.iterdir())
 
     def _watch(self) -> None:
-        while not self._stop.wait(0.002):
+        while not self._stop.wait(0.01):
             self.most = max(self.most, self.now())
 
     def stop(self) -> int:
@@ -109,6 +109,11 @@ def test_a_job_that_lies_is_learned_and_those_after_it_are_given_what_they_use(l
     handles = liar.enqueue_many([(200 * MB, str(crowd.folder))] * 6)
     assert {job.state for job in all_ended(handles)} == {JobState.COMPLETED}
     assert crowd.stop() <= 2
+    node.stop()
+    heir = start(local, budget=Resources(memory="500MB"))  # knows it before it has seen one
+    job = liar.enqueue(1 * MB, str(crowd.folder)).job()
+    given = heir._state.budget.needs.need_of(job, heir._state.budget.means, time.monotonic())
+    assert given.memory > 150 * MB
 
 
 def test_beyond_the_budget_the_newest_is_stopped_which_costs_it_no_error_and_all_get_done(

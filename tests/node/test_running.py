@@ -75,12 +75,12 @@ def test_a_job_may_give_itself_up(app, start):
     assert ended(give_up.enqueue()).state == JobState.CANCELLED
 
 
-def test_a_job_that_overruns_is_stopped_and_says_where_it_was(app, start):
-    @app.task(timeout=0.3, retry=Retry(attempts=1))
+def test_a_job_that_overruns_is_stopped_and_says_where_it_was(local, start):
+    @local.task(timeout=0.3, retry=Retry(attempts=1))
     def sleep_on() -> None:
         time.sleep(60)
 
-    start(app)
+    start(local)
     job = ended(sleep_on.enqueue())
     assert (job.state, job.reason) == (JobState.DEAD, "timeout")
     assert job.attempts[0].ended == "timed out"
@@ -116,10 +116,10 @@ def test_a_job_knows_itself_and_tells_how_far_it_is(app, start, tmp_path):
     assert handle.result(timeout=30) == [handle.id, 1, 1]
 
 
-def test_coroutines_share_a_worker(app, start):
-    app.pool("mail", workers=1, kind="async", concurrency=20)
+def test_coroutines_share_a_worker(local, start):
+    local.pool("mail", workers=1, kind="async", concurrency=20)
 
-    @app.task(queue="mail")
+    @local.task(queue="mail")
     async def meet(others: int) -> int:
         arrived = vars(asyncio).setdefault("arrived", [])  # the worker's own: nobody else uses this name
         arrived.append(1)
@@ -128,7 +128,7 @@ def test_coroutines_share_a_worker(app, start):
         return os.getpid()
 
     handles = meet.enqueue_many([(10,)] * 10)
-    start(app)
+    start(local)
     assert len({handle.result(timeout=30) for handle in handles}) == 1
 
 
@@ -178,15 +178,15 @@ def test_the_end_of_a_running_job_can_be_asked_for_and_seen_by_it(app, start, tm
     assert ended(handle).state == JobState.CANCELLED
 
 
-def test_a_cancelled_coroutine_is_cancelled_where_it_waits(app, start, tmp_path):
-    app.pool("mail", workers=1, kind="async")
+def test_a_cancelled_coroutine_is_cancelled_where_it_waits(local, start, tmp_path):
+    local.pool("mail", workers=1, kind="async")
 
-    @app.task(queue="mail")
+    @local.task(queue="mail")
     async def wait_for_ever(begun: str) -> None:
         open(begun, "w").close()  # noqa: ASYNC230
         await asyncio.sleep(3600)
 
-    start(app)
+    start(local)
     handle = wait_for_ever.enqueue(str(tmp_path / "begun"))
     until((tmp_path / "begun").exists)
     handle.cancel()

@@ -6,8 +6,10 @@ import pytest
 
 from millpond import App, Fixed, Node, OptionError, ScaleByDepth, ScaleForWait
 from millpond.errors import Conflict
-from millpond.node.overrides import Bounds, read_bounds, write_bounds
+from millpond.node.decisions import words_of
+from millpond.node.overrides import Bounds, changes, read_bounds, write_bounds
 from millpond.pool_settings import PoolSettings
+from millpond.rules.observation import Decision
 
 
 @pytest.fixture
@@ -96,3 +98,17 @@ def test_of_two_who_set_bounds_at_once_one_is_told(app):
     write_bounds(app.store, "images", Bounds(2, 8))
     with pytest.raises(Conflict):
         app.store.record("pools/images", b"{}", version)
+
+
+def test_growth_that_a_new_minimum_has_brought_is_told_from_where_to_where():
+    decided = Decision(wanted=2, keep=2, idle_timeout=0.5, alive=2, binding="min")
+    assert words_of("images", decided, 1, 2) == "images 1 -> 2: at its minimum"
+    assert words_of("images", decided, 2, 2) == "images 2: at its minimum"
+
+
+def test_whoever_sets_bounds_tells_the_nodes_to_look(app):
+    before = changes(app.store)
+    write_bounds(app.store, "images", Bounds(1, 4))
+    between = changes(app.store)
+    write_bounds(app.store, "images", None)
+    assert len({before, between, changes(app.store)}) == 3

@@ -17,6 +17,7 @@ import pytest
 from millpond import App
 from millpond.job import JobState
 from millpond.rules.shutdown import ECHO
+from tests.node.waiting import until
 from tests.node_signals.programs import MILLPOND, Program, clean_environment, program
 
 SOURCE = """
@@ -67,13 +68,6 @@ class Yard:
 
     def go(self, name: str) -> None:
         (self.folder / f"{name}.go").touch()
-
-
-def until(question):
-    end = time.monotonic() + BOUND
-    while not question():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple, Self
 
 import apsw
@@ -63,6 +64,9 @@ def stands_still(thread: Path) -> bool:
 class Fleet:
     """A store and the nodes on it. `url` is how the tests reach it, `way` how the nodes do."""
 
+    member = "tests.proof_node.member"  # the program that is a node
+    jobs: ModuleType = jobs  # its app, and under STORE the name of the variable that says where the store is
+
     def __init__(
         self,
         url: str,
@@ -87,7 +91,7 @@ class Fleet:
             self._environment[jobs.POOLS] = json.dumps(pools)
 
     def __enter__(self) -> Self:
-        jobs.app.store = self.store
+        self.jobs.app.store = self.store
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -99,26 +103,26 @@ class Fleet:
         self.store.close()
 
     # --- nodes ------------------------------------------------------------------------------------------
-    def start(self, *, wait: bool = True) -> Member:
-        """One more node; `wait` until it serves."""
+    def start(self, *words: str, wait: bool = True) -> Member:
+        """One more node, told these words; `wait` until it serves."""
         label = f"n{next(self._labels)}"
         ready, log = self.folder / f"{label}.ready", self.folder / f"{label}.log"
         environment = {
             **os.environ,
             **self._environment,
             **self.evidence.environment(label),
-            jobs.STORE: self.way,
+            self.jobs.STORE: self.way,
         }
-        with log.open("wb") as words:
+        with log.open("wb") as said:
             process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "tests.proof_node.member"),
-                    *(str(self.lease), str(self.grace), str(ready)),
+                    *(sys.executable, "-m", self.member),
+                    *(str(self.lease), str(self.grace), str(ready), *words),
                 ],
                 env=environment,
                 cwd=ROOT,
-                stdout=words,
-                stderr=words,
+                stdout=said,
+                stderr=said,
             )
         member = Member(label, process, ready, log)
         self.members.append(member)

@@ -72,6 +72,16 @@ def in_c(seconds: float) -> float:
 @app.task(queue="storm", retry=Retry(first=0, max_crashes=2))
 def poison() -> None:
     """Kills its worker, each time."""
+    die()
+
+
+@app.task(queue="storm", retry=Retry(max_crashes=1))
+def poison_once() -> None:
+    """Kills its worker, and is not given another."""
+    die()
+
+
+def die() -> None:
     with evidence.execution():
         evidence.breaking()
         os.kill(os.getpid(), signal.SIGKILL)

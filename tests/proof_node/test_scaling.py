@@ -13,7 +13,7 @@ from millpond.store.opening import open_store
 from tests.history import read
 from tests.history.entries import Began
 from tests.proof_node import jobs
-from tests.proof_node.fleet import STORES, Fleet, Member, fleet_on, resident
+from tests.proof_node.fleet import ONE_AT_FIRST, Fleet, Member, fleet_on, resident
 
 MIB = 1 << 20
 RESTLESS: dict[str, Any] = {
@@ -25,7 +25,7 @@ RESTLESS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("waves", [5, pytest.param(500, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", STORES)
+@pytest.mark.parametrize("name", ONE_AT_FIRST)
 def test_shrinking_and_renewing_interrupt_no_job(name: str, waves: int, tmp_path: Path):
     """No fault was injected: a job that ran twice, or whose worker was ended under it, is a violation."""
     with fleet_on(name, tmp_path, pools=RESTLESS) as fleet:
@@ -43,7 +43,7 @@ def test_shrinking_and_renewing_interrupt_no_job(name: str, waves: int, tmp_path
 
 
 @pytest.mark.parametrize("number", [600, pytest.param(100_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", STORES)
+@pytest.mark.parametrize("name", ONE_AT_FIRST)
 def test_failing_jobs_leave_nothing_behind_in_the_supervisor(name: str, number: int, tmp_path: Path):
     with fleet_on(name, tmp_path) as fleet:
         node = fleet.start()
@@ -65,7 +65,7 @@ def fail(fleet: Fleet, number: int) -> None:
 
 
 @pytest.mark.parametrize("number", [5_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", STORES)
+@pytest.mark.parametrize("name", ONE_AT_FIRST)
 def test_jobs_of_the_future_take_no_memory_in_the_supervisor(name: str, number: int, tmp_path: Path):
     with fleet_on(name, tmp_path) as fleet:
         node = fleet.start()

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import apsw
 
 from millpond.job import WAITING, Job, JobState
-from millpond.orchestrator.notes import KEEP, Skipped, log_name
+from millpond.orchestrator.notes import Skipped, log_name
 from millpond.orchestrator.tick_ids import tick_id
 from millpond.recurring import RecurringTask
 from millpond.rules.cadence import between
-from millpond.store.protocol import Filter
-from tests.proof_node.fleet import ROOT, Fleet, Member
+from millpond.store.protocol import PAGE, Entry, Filter
+from tests.proof_node.fleet import Fleet
 from tests.proof_recurring import jobs
 from tests.stores.places import address_and_name, place
 
@@ -35,31 +32,8 @@ class Row(NamedTuple):
 class Herd(Fleet):
     """A store and the nodes on it."""
 
-    def __enter__(self) -> Self:
-        jobs.app.store = self.store
-        return self
-
-    def start(self, *words: str, wait: bool = True) -> Member:
-        """One more node; the words are for `member.py`."""
-        label = f"n{next(self._labels)}"
-        ready, log = self.folder / f"{label}.ready", self.folder / f"{label}.log"
-        environment = {**os.environ, **self.evidence.environment(label), jobs.STORE: self.url}
-        with log.open("wb") as said:
-            process = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "tests.proof_recurring.member"),
-                    *(str(self.lease), str(self.grace), str(ready), *words),
-                ],
-                env=environment,
-                cwd=ROOT,
-                stdout=said,
-                stderr=said,
-            )
-        member = Member(label, process, ready, log)
-        self.members.append(member)
-        if wait:
-            self.until(ready.exists, f"{label} serves")
-        return member
+    member = "tests.proof_recurring.member"
+    jobs = jobs
 
     def said(self) -> str:
         """Also what has not ended."""
@@ -143,10 +117,9 @@ class Herd(Fleet):
 
         assert task.cadence is not None
         found: set[int] = set()
-        lines = self.store.log(log_name(task.name), limit=KEEP)
-        if len(lines) == KEEP:  # the log is bounded, and older lines have left it
-            first = min(msgspec.json.decode(line.data, type=Skipped).at for line in lines)
-            found.update(at for at in self.ticks(task) if at < first)
+        lines: list[Entry] = []
+        while part := self.store.log(log_name(task.name), after=lines[-1].number if lines else 0, limit=PAGE):
+            lines += part  # these nodes forget none of them
         for line in lines:
             said = msgspec.json.decode(line.data, type=Skipped)
             assert said.reason

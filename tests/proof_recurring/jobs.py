@@ -7,7 +7,7 @@ import os
 import time
 from pathlib import Path
 
-from millpond import App, Retry, current_job
+from millpond import App, Retry, Slot, current_job
 from tests.history.evidence import FOLDER
 
 STORE = "MILLPOND_PROOF_STORE"
@@ -44,7 +44,7 @@ def steady() -> None:
     run(0.2)
 
 
-@app.recurring(every=1, depends_on=[quick], on_missing="skip", retry=UNLUCKY)
+@app.recurring(every=1, depends_on=[quick], retry=UNLUCKY)
 def after() -> None:
     """Wants a success of `quick` since its last run."""
     run(0.0)
@@ -54,3 +54,16 @@ def after() -> None:
 def alone() -> None:
     """Never beside the two."""
     run(0.1)
+
+
+def work_at_the_dock() -> None:
+    """One of three that share two places."""
+    run(0.1)
+
+
+DOCK = tuple(
+    app.orchestrator.register(
+        work_at_the_dock, name=f"dock{number}", every=1, blocks=[Slot("dock", 2)], retry=UNLUCKY
+    )
+    for number in range(3)
+)

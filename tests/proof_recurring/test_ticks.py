@@ -12,7 +12,7 @@ from tests.proof_node.fleet import STORES
 from tests.proof_recurring import jobs
 from tests.proof_recurring.herd import Herd, herd_on
 
-TASKS = (jobs.quick, jobs.steady, jobs.after, jobs.alone)
+TASKS = (jobs.quick, jobs.steady, jobs.after, jobs.alone, *jobs.DOCK)
 
 
 def ticked(herd: Herd, more: int) -> None:
@@ -44,6 +44,13 @@ def overlaps(herd: Herd) -> list[tuple[object, object]]:
         and {one[0], other[0]} & {jobs.quick.name, jobs.steady.name}
         and other[1] < one[2]
     ]
+
+
+def crowd(herd: Herd) -> int:
+    """How many were at the dock at the same time, at most."""
+    names = {task.name for task in jobs.DOCK}
+    spans = [(begin, end) for name, begin, end in herd.spans() if name in names]
+    return max(sum(begin <= at < end for begin, end in spans) for at, _ in spans)
 
 
 def wait(herd: Herd, seconds: float) -> None:
@@ -81,5 +88,6 @@ def test_each_instant_has_one_tick_whoever_plans_and_dies(
         for task in TASKS:
             herd.judge_ticks(task)
         assert not overlaps(herd)
+        assert crowd(herd) <= 2
         after = herd.store.clock.now()
         assert all(before < row.at <= after for row in herd.rows())

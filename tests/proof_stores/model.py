@@ -232,6 +232,7 @@ class Jobs:
     def replay(self, chosen: Filter) -> int:
         dead = [kept for kept in self.chosen(chosen, {JobState.DEAD}) if kept.job.reason != "damaged"]
         for kept in dead:
+            self.count(kept.job.queue, "replayed")
             kept.change(
                 state=JobState.QUEUED,
                 reason=None,
@@ -270,7 +271,7 @@ class Jobs:
             del self.jobs[job]
         first = self._ago(retention.statistics) // MINUTE
         self.numbers = Counter({key: n for key, n in self.numbers.items() if key[1] >= first})
-        self.ticks = {key: at for key, at in self.ticks.items() if at >= self._ago(retention.dead)}
+        self.ticks = {key: at for key, at in self.ticks.items() if at >= self._ago(retention.ticks)}
         return len(old)
 
     def _ago(self, seconds: float) -> int:

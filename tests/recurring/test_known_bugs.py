@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
+import apsw
+import msgspec
 import pytest
 
 from millpond.errors import StoreUnavailable
@@ -13,17 +13,11 @@ from millpond.job import MICROSECONDS
 from millpond.node.identity import Identity
 from millpond.orchestrator.ledger import Ledger
 from millpond.orchestrator.notes import Skipped
+from millpond.store.opening import open_store
+from tests.node.waiting import until
 from tests.recurring.planners import align, app_on, candidate, ids, jobs, plan, planner_of
 
 MINUTE = 60 * MICROSECONDS
-
-
-def until(question: Callable[[], Any]) -> None:
-    """Ask until the answer is true."""
-    end = time.monotonic() + 30
-    while not question():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 # --- double fires ----------------------------------------------------------------------------------------
@@ -39,9 +33,32 @@ def test_two_planners_that_both_believe_make_one_job_for_an_instant(store):
 
 
 def explained(store: Any) -> set[int]:
-    import msgspec
-
     return {msgspec.json.decode(line.data, type=Skipped).at for line in store.log("recurring/a", limit=1000)}
+
+
+def test_two_planners_give_one_reason_for_an_instant_that_did_not_run(store):
+    start = align(store)
+    planners = [planner_of(app_on(store)) for _ in range(2)]
+    for _ in range(4):
+        plan(store, *planners, after=60)
+        plan(store, *planners, after=1)
+    said = [msgspec.json.decode(line.data, type=Skipped) for line in store.log("recurring/a", limit=100)]
+    assert said == [Skipped(start + number * MINUTE, "overlap") for number in (2, 3, 4)]
+
+
+def test_who_loses_the_lead_says_first_why_ticks_did_not_run(memory):
+    """What a switch stops is written once in a while: the rest was lost with the lead."""
+    start = align(memory)
+    planner = planner_of(app_on(memory, enabled=False))
+    for _ in range(4):
+        plan(memory, planner, after=10)
+        plan(memory, planner, after=50)
+    planner.rest()
+    said = [msgspec.json.decode(line.data, type=Skipped) for line in memory.log("recurring/a", limit=100)]
+    assert sum(line.count for line in said) == 4
+    assert said[-1].at == start + 4 * MINUTE
+    planner.close()
+    assert len(memory.log("recurring/a", limit=100)) == len(said)
 
 
 def test_a_failed_election_ends_the_belief(memory):
@@ -81,6 +98,31 @@ def test_who_was_replaced_cannot_renew(memory):
     assert not late.attend()
     assert next_one.seen.node == "next"
     assert next_one.term == 2
+
+
+def test_a_document_that_was_changed_and_changed_back_is_not_the_one_that_was_read(memory):
+    """A state that was compared by its value, and had been another in between."""
+    leader = candidate(memory, "one")
+    assert leader.attend()
+    mine = memory.record("leader")
+    memory.record("leader", b"{}", mine.version)
+    memory.record("leader", mine.value, mine.version + 1)
+    leader._look_at = 0.0
+    assert not leader.attend()
+
+
+def test_a_lease_that_a_fail_over_has_lost_is_not_believed(tmp_path):
+    """The lock was gone with the server that had it, and its holder went on beside the next one."""
+    store = open_store(f"sqlite:///{tmp_path / 'jobs.db'}")
+    leader, other = candidate(store, "one"), candidate(store, "other")
+    assert leader.attend()
+    with apsw.Connection(str(tmp_path / "jobs.db")) as file:
+        file.execute("DELETE FROM millpond_documents")
+    assert other.attend()
+    leader._look_at = 0.0
+    assert not leader.attend()
+    assert other.is_leader
+    store.close()
 
 
 def test_a_lease_that_ran_out_while_its_holder_slept_is_not_believed(memory):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +12,8 @@ import pytest
 from millpond import App, Node, OptionError, current_job
 from millpond.node.events import BreakerOpened
 from millpond.orchestrator.tick_ids import instant_of, tick_id
-
-
-def until(question: Callable[[], Any], bound: float = 30.0) -> Any:
-    """Ask until the answer is true."""
-    end = time.monotonic() + bound
-    while not (answer := question()):
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.01)
-    return answer
+from millpond.store.protocol import Filter
+from tests.node.waiting import until
 
 
 def nothing() -> None:
@@ -38,6 +31,28 @@ def forever() -> None:
 
 def stubborn() -> None:
     time.sleep(3600)
+
+
+in_memory = App("memory://")
+in_memory.pool("default", workers=2)
+
+
+@in_memory.recurring(mode="triggered", overlap="queue")
+def told(payloads: list[str]) -> list[str]:
+    return payloads
+
+
+@in_memory.recurring(mode="triggered", debounce="0.1s")
+def gathered(payloads: list[str]) -> list[str]:
+    return payloads
+
+
+@in_memory.task()
+def tells(text: str) -> bool:
+    in_memory.orchestrator.trigger(gathered, text)
+    in_memory.orchestrator.disable("told")
+    in_memory.orchestrator.enable("told")
+    return in_memory.orchestrator.trigger(told, text)
 
 
 def test_a_tick_is_known_by_its_task_and_instant():
@@ -65,6 +80,17 @@ def test_layer_three_alone_is_an_app_with_a_node_inside_the_program(place, tmp_p
     assert status.state == "running"
     assert status.leader is not None
     assert app.orchestrator.status().leader is None  # given up, so that another begins at once
+
+
+def test_a_job_may_trigger_and_switch_recurring_tasks_also_in_memory():
+    def results(task: Any) -> list[object]:
+        handles = in_memory.store.search(Filter(task=task.name)).jobs
+        return [json.loads(job.result) for job in handles if job.result is not None]
+
+    with Node(in_memory, grace=5):
+        assert tells.enqueue("hello").result(timeout=20) is True
+        until(lambda: results(told) == [["hello"]] == results(gathered))
+        assert in_memory.orchestrator.status_of(told).enabled
 
 
 def test_what_was_learnt_survives_the_node(tmp_path: Path):

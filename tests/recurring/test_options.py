@@ -9,7 +9,7 @@ from typing import assert_type
 
 import pytest
 
-from millpond import App, JobHandle, OptionError, Priority, Retry, UnknownTask
+from millpond import App, JobHandle, OptionError, Priority, Retry, Slot, UnknownTask
 from millpond.recurring import AsyncRecurringTask, RecurringTask, fresh, not_running, same_tick
 from millpond.rules.cadence import Every
 
@@ -85,9 +85,17 @@ NONSENSE = [
     ({"every": 60, "overlap": "allow", "blocks": ["a"]}, "contradict each other"),
     ({"every": 60, "overlap": "sometimes"}, "'skip', 'queue', 'allow'"),
     ({"every": 60, "misfire": "never"}, "'skip', 'latest', 'all'"),
-    ({"every": 60, "on_missing": "hope"}, "on_missing must be"),
+    ({"every": 60, "depends_on": ["a"], "on_missing": "hope"}, "on_missing must be"),
+    ({"every": 60, "wait_for": "5m"}, "wait_for is for a task with depends_on"),
+    ({"every": 60, "on_missing": "skip", "depends_on": []}, "on_missing is for a task with depends_on"),
+    ({"every": 60, "depends_on": [nothing]}, "is not a recurring task: give what @app.recurring"),
+    ({"every": 60, "blocks": [5]}, "5 is not a recurring task"),
     ({"every": 60, "depends_on": "fetch"}, "must be a list"),
     ({"every": 60, "blocks": "fetch"}, "must be a list"),
+    ({"every": 60, "blocks": Slot("dock", 2)}, "must be a list"),
+    ({"every": 60, "blocks": [Slot("dock", 0)]}, "the capacity of slot 'dock'"),
+    ({"every": 60, "blocks": [Slot("", 2)]}, "the name of a slot"),
+    ({"every": 60, "blocks": [Slot("dock", 2), Slot("dock", 2)]}, "slot 'dock' twice"),
     ({"every": 60, "enabled": "yes"}, "enabled must be True or False"),
     ({"every": 0}, "every"),
     ({"cron": "every noon"}, "cron"),
@@ -158,6 +166,23 @@ def test_blocking_is_mutual_and_held_by_jobs_of_any_origin(app):
     shared = {slot.name for slot in fetch.exclusion} & {slot.name for slot in compact.exclusion}
     assert shared == {"blocks:compact|fetch"}
     assert shared <= {slot.name for slot in fetch.new_job(((), {}), {}).slots}
+
+
+def test_a_named_slot_is_held_by_every_run_and_may_be_shared_by_runs_of_one_task(app):
+    dock = Slot("dock", 2)
+    many = app.orchestrator.register(nothing, every=60, name="many", overlap="allow", blocks=[dock])
+    one = app.orchestrator.register(nothing, every=60, name="one", blocks=[many.name + "y", dock])
+    app.orchestrator.register(nothing, every=60, name="manyy")
+    assert many.exclusion == (Slot("slot:dock", 2),)
+    assert Slot("slot:dock", 2) in one.new_job(((), {}), {}).slots
+    assert pickle.loads(pickle.dumps(one)).name == "one"
+
+
+def test_two_capacities_of_one_slot_are_refused_at_once_and_both_tasks_named(app):
+    app.orchestrator.register(nothing, every=60, name="a", blocks=[Slot("dock", 2)])
+    with pytest.raises(OptionError, match=r"slot 'dock' has a capacity of 2 in 'a' and of 3 in 'b'"):
+        app.orchestrator.register(nothing, every=60, name="b", blocks=[Slot("dock", 3)])
+    assert list(app.tasks) == ["a"]
 
 
 def test_what_others_block_may_not_overlap_itself(app):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from millpond import App, OptionError, Retry
+from millpond import App, OptionError, Retry, Slot
 from millpond.job import MICROSECONDS
 from millpond.orchestrator.ledger import SHARDS, Ledger
 from millpond.recurring import RecurringTask, all_missed, fresh, same_tick
@@ -122,6 +122,16 @@ def test_missed_ticks_can_be_made_up_for(app):
         assert after(jobs, 300) == ["a"] * 3
 
 
+def test_a_history_is_as_long_as_asked_for(app):
+    task = make(app, "a", every=60)
+    with app.testing() as jobs:
+        align(jobs)
+        for _ in range(30):
+            after(jobs, 60)
+        assert len(app.orchestrator.history(task, 25)) == 25
+        assert [line.outcome for line in app.orchestrator.history(task)] == ["completed"] * 30
+
+
 def test_a_start_deadline_gives_up_what_is_too_late(app):
     task = make(app, "a", cron="0 * * * *", start_deadline="10m")
     with app.testing() as jobs:
@@ -221,7 +231,7 @@ def test_tasks_that_exclude_each_other_are_let_go_one_after_the_other(app):
         align(jobs)
         held_up(app, jobs)
         assert "in line" in app.orchestrator.status_of("a").why
-        assert "'a' blocks it" in app.orchestrator.status_of("b").why
+        assert app.orchestrator.status_of("b").why == "Its tick waits: 'a' must not run beside it."
         app.store.configure(queue="default", paused=False)
         assert sorted(map(str, after(jobs, 1))) == ["a", "b"]
 
@@ -239,6 +249,33 @@ def test_one_that_needs_two_is_not_starved_by_them(app):
             if "both" in ran:
                 break
         assert "both" in ran
+
+
+def test_a_named_slot_lets_as_many_go_as_it_has_room_for(app):
+    for name in ("a", "b", "c"):
+        make(app, name, every=60, blocks=[Slot("warehouse", 2)])
+    with app.testing() as jobs:
+        align(jobs)
+        held_up(app, jobs)
+        whys = {name: app.orchestrator.status_of(name).why for name in ("a", "b", "c")}
+        assert [name for name, why in whys.items() if "in line" in why] == ["a", "b"]
+        assert whys["c"] == "Its tick waits: slot 'warehouse' has no room, 2 of 2 held by 'a', 'b'."
+        app.store.configure(queue="default", paused=False)
+        assert sorted(map(str, after(jobs, 1))) == ["a", "b", "c"]
+
+
+def test_who_is_passed_over_in_a_named_slot_is_next_by_its_age(app):
+    """Four of a high priority want the two places every minute; the fifth gets its turn all the same."""
+    for name in ("a", "b", "c", "d"):
+        make(app, name, every=60, priority=3, blocks=[Slot("warehouse", 2)])
+    make(app, "last", every=60, priority=0, overlap="queue", blocks=[Slot("warehouse", 2)])
+    with app.testing() as jobs:
+        align(jobs)
+        held_up(app, jobs)
+        assert "slot 'warehouse' has no room" in app.orchestrator.status_of("last").why
+        jobs.advance("5m")  # (3 - 0) minutes, and those that were let go before
+        app.store.configure(queue="default", paused=False)
+        assert "last" in after(jobs, 1)
 
 
 # --- breaker ---------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from millpond.job import MICROSECONDS
+from millpond.job import MICROSECONDS, Slot
 from millpond.rules.breaker import Breaker
 from millpond.rules.continuous import Restart
 from millpond.rules.explain_recurring import Facts, why_recurring
@@ -26,14 +26,38 @@ SENTENCES: dict[str, dict[str, Any]] = {
     "It waits to be triggered: `millpond recurring trigger sync` does.": {"kind": "triggered"},
     "It has been running for 3.0 s.": {"running_since": NOW - 3 * S},
     "Its tick was let go 2.0 s ago and waits in line for a worker.": {"enqueued_at": NOW - 2 * S},
-    "Its tick waits for room at slot 'blocks:sync|tidy': what it must not run beside is running.": {
+    "Its tick waits: 'tidy' runs, which must not run beside it.": {
         "enqueued_at": NOW - 2 * S,
-        "parked": "blocks:sync|tidy",
+        "parked": Slot("blocks:sync|tidy"),
+    },
+    "Its tick waits: 'backup' runs, which must not run beside it.": {
+        "enqueued_at": NOW - 2 * S,
+        "parked": Slot("blocks:backup|sync"),
+    },
+    "Its tick waits: slot 'warehouse' has no room, 2 of 2 held by 'a', 'b'.": {
+        "enqueued_at": NOW - 2 * S,
+        "parked": Slot("slot:warehouse", 2),
+        "holders": ("a", "b"),
+    },
+    "Its tick waits: slot 'warehouse' has no room, 2 of 2 held by others.": {
+        "enqueued_at": NOW - 2 * S,
+        "parked": Slot("slot:warehouse", 2),
+    },
+    "Its tick waits: max_concurrent is 3, and as many ticks run.": {
+        "enqueued_at": NOW - 2 * S,
+        "parked": Slot("recurring:*", 3),
+    },
+    "Its tick waits: an earlier run of it has not ended.": {
+        "enqueued_at": NOW - 2 * S,
+        "parked": Slot("recurring:sync"),
     },
     "Its tick waits: 'fetch' is running.": {"verdict": Verdict("wait", "'fetch' is running", "fetch")},
     "Its tick waits: it must not run beside 'tidy', whose turn it is.": {"behind": "tidy"},
     NO_NODE: {"nodes": 0, "enqueued_at": NOW},
     "It is no longer in the code: it is retired, and its history is kept.": {"retired": True},
+    f"It is disabled in the code, by enabled=False; {ENABLE} lets it run.": {
+        "breaker": Breaker(disabled_at=NOW, disabled_by="its code")
+    },
     f"It was disabled by ada 1 h 0 min ago; {ENABLE} lets it run again.": {
         "breaker": Breaker(disabled_at=NOW - 3600 * S, disabled_by="ada")
     },

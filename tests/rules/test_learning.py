@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +12,8 @@ from millpond.rules.learning import HALF_LIFE, MARGIN, RAISED_FOR, RATIO, Learne
 from millpond.rules.shortage import Holder, Sequel, Watch, look, sequel, victim
 
 MB = 1_000_000
+atoms = st.none() | st.booleans() | st.floats() | st.integers(-(10**9), 10**9) | st.text(max_size=3)
+json_values = st.recursive(atoms, lambda inner: st.lists(inner, max_size=4), max_leaves=12)
 
 
 def after(*peaks: int, now: float = 0.0) -> Learned:
@@ -51,6 +55,27 @@ def test_after_running_out_the_request_is_at_least_what_was_used_and_twice_what_
     assert 130 * MB <= learned.memory_request(1.0) < 170 * MB
     learned = learned.after_shortage(0.0, had=150 * MB, used=10 * MB, double=True)
     assert learned.memory_request(1.0) == 300 * MB
+
+
+def test_what_was_written_down_is_known_again_and_goes_on_fading_by_another_clock():
+    learned = after(*[200 * MB] * 4, now=5.0).after_run(5.0, 3.0).after(5.0, memory=0, cpu=1.5)
+    learned = learned.after_shortage(5.0, had=400 * MB, used=0, double=True)
+    value = json.loads(json.dumps(learned.to_value(5.0)))
+    again = Learned.from_value(value, 1_000_000.0, 60.0)
+    assert again.memory_request(1_000_000.0) == 800 * MB
+    assert again.memory_request(1_000_000.0 + RAISED_FOR) == after(200 * MB).memory_request(0.0)
+    assert (again.longest(), again.cpu_request()) == (learned.longest(), learned.cpu_request())
+    assert Learned.from_value(value, 0.0, 20 * HALF_LIFE) == Learned(
+        Seen({}, 0.0), Seen({}, 0.0), Seen({}, 0.0)
+    )
+
+
+@given(json_values)
+def test_whatever_was_written_by_somebody_else_is_read_without_harm(value):
+    learned = Learned.from_value({"memory": value, "cpu": value, "run": value, "raised": value}, 9.0, 1.0)
+    assert learned.memory_request(9.0) >= 0
+    assert learned.cpu_request() >= 0.0
+    assert Learned.from_value(value, 9.0, 1.0).memory_request(9.0) == 0
 
 
 def test_a_raised_request_is_forgotten_after_a_while():

@@ -99,8 +99,9 @@ class Postgres:
 
 @cache
 def shared() -> str:
-    """The URL of this test process's PostgreSQL, started at first use."""
-    return os.environ.get(GIVEN) or Postgres().url
+    """The URL of this test process's PostgreSQL, started at first use. It waits for no disk, as nobody
+    crashes it."""
+    return os.environ.get(GIVEN) or Postgres(fast=True).url
 
 
 def with_schema(url: str, schema: str) -> str:

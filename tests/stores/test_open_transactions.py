@@ -46,17 +46,17 @@ def test_an_open_transaction_holds_no_row_of_the_statistics_that_others_count_in
     put(server, new_job(fresh=True), new_job(unique="k"))
     with open_one() as caller:
         server.enqueue([new_job(fresh=fresh)], transaction=caller)
-        shards = caller.execute(f"SELECT shard FROM {server.where}.statistics".encode()).fetchall()
+        shards = caller.execute(f"SELECT shard FROM {server.where}.minutes".encode()).fetchall()
         (mine,) = [shard for (shard,) in shards if shard >= 16]  # the others are all free
         assert mine == 16 + caller.info.backend_pid
-        assert beside(server, "SELECT shard FROM {schema}.statistics WHERE shard < 16 FOR UPDATE")
+        assert beside(server, "SELECT shard FROM {schema}.minutes WHERE shard < 16 FOR UPDATE")
     assert happened(server) == {"enqueued": 3}
 
 
 async def test_nor_does_an_async_one(server):
     async with await psycopg.AsyncConnection.connect(server.address) as caller:
         await server.aenqueue([new_job(fresh=True)], caller)
-        cursor = await caller.execute(f"SELECT shard FROM {server.where}.statistics".encode())
+        cursor = await caller.execute(f"SELECT shard FROM {server.where}.minutes".encode())
         assert await cursor.fetchall() == [(16 + caller.info.backend_pid,)]
 
 

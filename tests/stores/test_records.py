@@ -8,7 +8,7 @@ import pytest
 
 from millpond.errors import Conflict
 from millpond.job import Slot
-from millpond.store.protocol import Document, Tick
+from millpond.store.protocol import Document, Retention, Tick
 from tests.stores.acting import new_job, put, put_many, tally, the, travel
 
 
@@ -62,6 +62,45 @@ def test_many_planners_make_one_job(store):
         thread.join()
     assert sorted(answers) == [False, False, False, True]
     assert tally(store) == {"queued": 1}
+
+
+def test_of_two_ticks_of_one_call_with_the_same_unique_key_the_first_makes_a_job(store, node):
+    first, second = (new_job(unique="k", run_at=1) for _ in range(2))
+    assert store.plan([Tick("a", 2, second), Tick("a", 1, first)]) == [True, True]
+    assert [job.id for job in node.claim(10)] == [first.id]
+
+
+def test_a_tick_whose_job_is_there_already_takes_no_key_from_others(store):
+    (known,) = put(store, new_job())
+    again = new_job(id=known, unique="k", run_at=1)
+    assert store.plan([Tick("a", 1, again)]) == [True]
+    other = new_job(unique="k", run_at=1)
+    assert store.plan([Tick("a", 2, other)]) == [True]
+    assert tally(store) == {"queued": 2}
+
+
+def test_jobs_of_ticks_hold_slots_with_the_capacity_they_were_given_last(store, node):
+    jobs = [new_job(slots=(Slot("s", 1),), run_at=1) for _ in range(3)]
+    assert all(store.plan([Tick("a", at, job) for at, job in enumerate(jobs)]))
+    assert len(node.claim(10)) == 1
+    assert store.plan([Tick("b", 1, new_job(slots=(Slot("s", 3),), run_at=1)), Tick("b", 2)]) == [True, True]
+    assert len(node.claim(10)) == 2
+
+
+def test_jobs_of_ticks_are_counted_like_all_others(store):
+    store.plan([Tick("a", 1, new_job(run_at=1)), Tick("b", 1, new_job(run_at=1)), Tick("c", 1)])
+    found = store.statistics(0, store.clock.now() // 60_000_000 + 1)
+    assert sum(minute.counts["enqueued"] for minute in found) == 2
+
+
+def test_a_tick_is_known_for_a_week_however_long_jobs_are_kept(store):
+    store.plan([Tick("a", 1)])
+    travel(store, 6 * 86_400)
+    store.prune(Retention())
+    assert store.plan([Tick("a", 1)]) == [False]
+    travel(store, 2 * 86_400)
+    store.prune(Retention())
+    assert store.plan([Tick("a", 1)]) == [True]
 
 
 # --- documents --------------------------------------------------------------------------------------

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import signal
 
+import psycopg
 import pytest
 
 from millpond.errors import OutcomeUnknown, StoreRefused, StoreUnavailable
 from millpond.store.opening import open_store
 from tests.servers.postgres import Postgres
 from tests.servers.redis import Redis, program
-from tests.stores.acting import Node, new_job, opened, put, put_many, tally
+from tests.stores.acting import Node, new_job, opened, put, put_many, tally, travel
 
 
 def a_postgres():
@@ -61,6 +62,35 @@ def test_an_enqueue_repeated_with_its_id_is_one_job(own):
     assert not store.enqueue([job])[0].created
     assert tally(store) == {"queued": 2}
     store.close()
+
+
+def test_after_a_restart_of_the_server_nobody_is_taken_for_dead_for_a_lease(own):
+    """While it was away nobody could renew; who had more luck before must not profit from it."""
+    server, _ = own
+    store = opened(server.url)
+    Node(store, "unlucky", lease=0.001)
+    lucky = Node(store, "lucky", host="there", lease=30)
+    have_been_steady(server, "lucky")
+    server.stop()
+    server.start()
+    lucky.renew()
+    assert store.rescue("lucky", []).nodes == ()
+    travel(store, 20)
+    lucky.renew()
+    travel(store, 11)
+    assert store.rescue("lucky", []).nodes == ("unlucky",)
+    store.close()
+
+
+def have_been_steady(server, name):
+    """Since long ago."""
+    if isinstance(server, Postgres):
+        with psycopg.connect(server.url) as connection:
+            connection.execute("UPDATE millpond.nodes SET steady_since = 0 WHERE id = %s", [name])
+    else:
+        with server.client() as client:
+            (key,) = client.keys(f"*:node:{name}")
+            assert client.hset(key, "steady_since", 0) == 0
 
 
 def test_a_server_that_would_throw_jobs_away_is_refused():

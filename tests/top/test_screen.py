@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -107,6 +108,12 @@ async def test_a_queue_is_paused_and_resumed_after_a_yes(app, screen):
         await driver.shows("Resume queue images?")
         await driver.press("y")
         await driver.until(lambda: not is_paused())
+        lines = lambda: [json.loads(entry.data) for entry in app.store.log("audit")]
+        await driver.until(lambda: len(lines()) == 2)
+        assert [(line["how"], line["action"], line["target"]) for line in lines()] == [
+            ("top", "queue.pause", "images"),
+            ("top", "queue.resume", "images"),
+        ]
 
 
 async def test_dead_jobs_are_run_again_by_task_and_by_queue(app, screen):

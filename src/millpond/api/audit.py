@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from starlette.types import Scope
 
+from millpond.node.audit import EVENTS, KEEP, KEPT_EVENTS, LONGEST, NAME, event, small
 from millpond.node.redaction import shown
 
 if TYPE_CHECKING:
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from millpond.api.tokens import Caller
 
 logger = logging.getLogger("millpond.audit")
-NAME = "audit"
-KEEP = 10_000  # lines
-EVENTS, KEPT_EVENTS = "events", 1_000
 QUIET = (
     "job.enqueue",
     "session.open",
@@ -50,9 +48,9 @@ async def write_down(desk: Desk, scope: Scope, caller: Caller, status: int) -> N
         "how": caller.how,
         "from": address_of(scope),
         "action": getattr(route, "name", None) or f"{scope['method']} {scope['path']}"[:200],
-        "target": shown(str(said.get("target", "")))[:300],
+        "target": shown(str(said.get("target", "")))[:LONGEST],
         "status": status,
-        "facts": _facts(said.get("facts", {})),
+        "facts": small(said.get("facts", {})),
     }
     logger.info("%(who)s at %(from)s: %(action)s %(target)s (%(status)d)", line)
     if caller.shown != "right":
@@ -62,29 +60,6 @@ async def write_down(desk: Desk, scope: Scope, caller: Caller, status: int) -> N
     try:
         await desk.ask(desk.store.log, NAME, [entry], limit=0, keep=KEEP)
         if status < 400 and line["action"] not in QUIET:
-            await desk.ask(desk.store.log, EVENTS, [_event(line)], limit=0, keep=KEPT_EVENTS)
+            await desk.ask(desk.store.log, EVENTS, [event(line)], limit=0, keep=KEPT_EVENTS)
     except Exception as error:  # the change is done: the answer must say so
         logger.error("The audit line could not be stored: %s; it was %s", error, entry.decode())
-
-
-def _facts(facts: dict[str, Any]) -> dict[str, Any]:
-    kept = list(facts.items())[:20]
-    return {
-        name: value if isinstance(value, bool | int | float | None) else shown(str(value))[:300]
-        for name, value in kept
-    }
-
-
-def _event(line: dict[str, Any]) -> bytes:
-    """The same for those who look at the stream; where it came from is not their business."""
-    about = f" {line['target']}" if line["target"] else ""
-    return msgspec.json.encode(
-        {
-            "node": None,
-            "kind": "Action",
-            "level": "info",
-            "text": f"{line['action']}{about}, by {line['who']}",
-            "folded": 0,
-            "facts": {"action": line["action"], "target": line["target"], "by": line["who"]},
-        }
-    )

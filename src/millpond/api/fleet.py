@@ -62,11 +62,18 @@ def node_document(node: NodeRecord, *, with_workers: bool) -> dict[str, Any]:
         "queues": _texts(info.get("queues")),
         "pools": [pool["name"] for pool in _pools(node)],
         "reported_at": None if at is None else moment(int(at * MICROSECONDS)),
-        "cpu": None,
+        "cpu": _cpu(report),
         "memory": _memory(info, workers),
         "worker_count": sum(_whole(pool.get("count")) or 0 for pool in _pools(node)),
     }
     return {**found, "workers": workers} if with_workers else found
+
+
+def _cpu(report: Told) -> dict[str, float | None]:
+    """How many processors a node and its workers keep busy, and how many there are for it."""
+    told = report.get("cpu")
+    told = told if isinstance(told, dict) else {}
+    return {"used": _number(told.get("used")), "limit": _number(told.get("limit"))}
 
 
 def _memory(info: Told, workers: list[Told]) -> dict[str, float | None]:
@@ -131,6 +138,7 @@ def _empty(pool: Told) -> dict[str, Any]:
         **dict.fromkeys(SUMS, 0),
         "wanted": None,
         "max_wait": _number(pool.get("max_wait")),
+        "policy": _text(pool.get("policy")),
         "memory": 0,
         "status": "ok",
         "reasons": [],

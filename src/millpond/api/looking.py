@@ -10,7 +10,6 @@ from starlette.responses import Response
 
 from millpond.api import shapes
 from millpond.api.answers import Answer, Route
-from millpond.api.audit import NAME as AUDIT
 from millpond.api.audit import address_of
 from millpond.api.desk import Seat, caller_of
 from millpond.api.documents import moment
@@ -21,6 +20,7 @@ from millpond.api.stream import Stream
 from millpond.api.tails import Tail
 from millpond.api.watch import message
 from millpond.job import ENDS
+from millpond.node.audit import NAME as AUDIT
 from millpond.signature import hints_of
 from millpond.task import Task
 

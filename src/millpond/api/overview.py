@@ -87,7 +87,6 @@ def pool_items(snapshot: Snapshot) -> list[Document]:
                 **pool,
                 "oldest_wait": max(ages, default=None),
                 "waiting": sum(counts.states.get(JobState.QUEUED, 0) for counts in lines),
-                "policy": None,
                 "override": snapshot.overrides.get(name),
                 "decision": latest.get(name),
             }

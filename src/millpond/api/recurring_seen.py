@@ -65,6 +65,7 @@ def document(row: RecurringStatus, task: RecurringTask[..., Any] | None) -> dict
             for dependency in (() if task is None else task.dependencies)
         ],
         "blocks": [] if task is None else list(task.blocks),
+        "slots": {} if task is None else {slot.name: slot.capacity for slot in task.shared},
         "why": row.why,
     }
 

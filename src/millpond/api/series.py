@@ -13,6 +13,7 @@ from millpond.rules.histogram import percentile
 from millpond.store.protocol import Minute
 
 COUNTS = ("enqueued", "completed", "dead", "cancelled", "retried")
+CAME = ("enqueued", "replayed")
 ENDED = ("completed", "dead", "cancelled")
 PERCENTILES = (("p50", 0.5), ("p95", 0.95))
 RECENT = 5  # minutes that "recently" means
@@ -98,11 +99,13 @@ def _columns(line: list[Sum], open_now: int) -> dict[str, list[Any]]:
 
 
 def _open(line: list[Sum], now: int) -> list[int]:
-    """Jobs that had not ended at the end of each step. Replays come in unseen, so it cannot go below zero."""
+    """Jobs that had not ended at the end of each step. What came before replays were counted came in unseen,
+    so it cannot go below zero."""
     found, left = [], now
     for point in reversed(line):
         found.append(max(0, left))
-        left -= point.counts.get("enqueued", 0) - sum(point.counts.get(name, 0) for name in ENDED)
+        came = sum(point.counts.get(name, 0) for name in CAME)
+        left -= came - sum(point.counts.get(name, 0) for name in ENDED)
     return found[::-1]
 
 

@@ -320,6 +320,7 @@ class NodeRow(Shape):
     queues: list[str]
     pools: list[str]
     reported_at: Moment | None
+    cpu: dict[str, float | None]
     memory: dict[str, float | None]
     worker_count: int
 

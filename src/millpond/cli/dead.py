@@ -52,6 +52,7 @@ def replay(session: Session, /, *, yes: bool, **said: Any) -> None:
     """Run dead jobs again, with fresh budgets."""
     chosen = _chosen(session, "replay", yes=yes, **said)
     number = session.store.replay(chosen.filter)
+    session.audit("dead.replay", chosen.words, changed=number)
     left = len(chosen.filter.ids) - number if chosen.by_id else 0
     damaged = f"; {left} cannot be (damaged, or no longer dead)" if left > 0 else ""
     session.answer({"replayed": number}, lambda: [words(f"{number_of(number)} queued again{damaged}")])
@@ -67,6 +68,7 @@ def discard(session: Session, /, *, yes: bool, **said: Any) -> None:
     """Delete dead jobs for good."""
     chosen = _chosen(session, "discard", yes=yes, **said)
     number = session.store.prune(Retention(), chosen.filter)
+    session.audit("dead.discard", chosen.words, changed=number)
     session.answer({"discarded": number}, lambda: [words(f"{number_of(number)} discarded")])
     if chosen.by_id and number < len(chosen.filter.ids):
         raise click.exceptions.Exit(FAILED)

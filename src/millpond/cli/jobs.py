@@ -72,6 +72,7 @@ def cancel(session: Session, /, *, yes: bool, **said: Any) -> None:
         existing(session.store, chosen.filter.ids)
     chosen.confirm(session, "cancel", yes=yes)
     number = session.store.cancel(chosen.filter)
+    session.audit("job.cancel", chosen.words, changed=number)
     late = len(chosen.filter.ids) - number if chosen.by_id else 0
     ended = f"; {late} had ended already" if late > 0 else ""
     session.answer(

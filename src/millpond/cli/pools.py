@@ -68,6 +68,10 @@ def set_bounds(session: Session, name: str, workers: str | None, reset: bool) ->
     if name not in {share.name for share in shares_of(store.counts(ready_only=True).nodes)}:
         session.note(f"no live node has a pool {name!r}: check its spelling. It counts for nodes to come")
     write_bounds(store, name, bounds)
+    if bounds is None:
+        session.audit("pool.reset", name)
+    else:
+        session.audit("pool.resize", name, min=bounds.least, max=bounds.most)
     said = "what the app says" if bounds is None else f"{bounds.least} to {bounds.most} workers on each node"
     session.answer(_bounds_document(name, store), lambda: [words(f"pool {name}: {said}")])
 

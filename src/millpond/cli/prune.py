@@ -25,4 +25,5 @@ def command(session: Session, /, **flags: str | None) -> None:
         dead=config["retention_dead"],
     )
     number = session.store.prune(retention)
+    session.audit("jobs.prune", changed=number)
     session.answer({"pruned": number}, lambda: [words(f"{number_of(number)} deleted")])

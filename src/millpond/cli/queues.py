@@ -77,6 +77,10 @@ def _configure(session: Session, name: str, *, paused: bool | None = None, rate:
     if name not in {counts.queue for counts in store.counts().queues}:
         session.note(f"queue {name!r} is new: it has no jobs yet, check its spelling")
     store.configure(queue=name, paused=paused, rate=rate)
+    if rate is not None:
+        session.audit("queue.rate", name, rate=rate)
+    else:
+        session.audit("queue.pause" if paused else "queue.resume", name)
     (counts,) = [found for found in store.counts().queues if found.queue == name]
     limited = "no limit" if counts.rate is None else f"at most {shown_rate(counts.rate)}"
     state = "paused" if counts.paused else "open"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +12,15 @@ from millpond.cli.recurring_calendar import calendar_document, picture
 from millpond.cli.selection import ListByDefault
 from millpond.cli.session import Session, shared
 from millpond.errors import OptionError
+from millpond.node.audit import person
+from millpond.rules import exclusion
+from millpond.rules.ticks import REASONS
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from millpond.orchestrator.status import OrchestratorStatus, RecurringStatus, TickRecord
+    from millpond.recurring import RecurringTask
 
 INSTANTS = ("last_run_at", "last_success_at", "last_failure_at", "next_due_at")
 
@@ -50,7 +53,8 @@ def list_tasks(session: Session) -> None:
 def show(session: Session, name: str) -> None:
     """Show everything about a recurring task, and why it runs or does not run now."""
     row = session.app.orchestrator.status_of(name)
-    session.answer(_document(row), lambda: [facts(_page(row))])
+    task = session.app.orchestrator.tasks.get(row.name)
+    session.answer(_document(row), lambda: [facts(_page(row, task))])
 
 
 @command.command("history")
@@ -87,6 +91,8 @@ def calendar(session: Session, hours: int) -> None:
 def trigger(session: Session, name: str, payload: str | None, key: str, wait: str | None) -> None:
     """Run a recurring task now. Exit code 1 if it runs already and may not overlap."""
     accepted = session.app.orchestrator.trigger(name, _value(payload), key=key, wait=wait)
+    if accepted:
+        session.audit("recurring.trigger", name)
     said = "triggered" if accepted else "not triggered: it runs already, or is in line, and may not overlap"
     session.answer({"name": name, "triggered": accepted}, lambda: [words(f"{name}: {said}")])
     if not accepted:
@@ -108,7 +114,8 @@ def _value(payload: str | None) -> Any:
 @click.pass_obj
 def enable(session: Session, name: str) -> None:
     """Let a recurring task run again; resets its breaker."""
-    session.app.orchestrator.enable(name, by=_who())
+    session.app.orchestrator.enable(name, by=person())
+    session.audit("recurring.enable", name)
     _turned(session, name)
 
 
@@ -118,7 +125,8 @@ def enable(session: Session, name: str) -> None:
 @click.pass_obj
 def disable(session: Session, name: str) -> None:
     """Let no more ticks of a recurring task run until it is enabled."""
-    session.app.orchestrator.disable(name, by=_who())
+    session.app.orchestrator.disable(name, by=person())
+    session.audit("recurring.disable", name)
     _turned(session, name)
 
 
@@ -129,6 +137,7 @@ def disable(session: Session, name: str) -> None:
 def forget(session: Session, name: str) -> None:
     """Remember a task no longer that is not in the code any more."""
     session.app.orchestrator.forget(name)
+    session.audit("recurring.forget", name)
     session.answer({"name": name, "forgotten": True}, lambda: [words(f"{name}: forgotten")])
 
 
@@ -136,13 +145,6 @@ def _turned(session: Session, name: str) -> None:
     row = session.app.orchestrator.status_of(name)
     said = "enabled" if row.enabled else "disabled; what runs goes on"
     session.answer(_document(row), lambda: [words(f"{row.name}: {said}")])
-
-
-def _who() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return ""
 
 
 # --- documents -------------------------------------------------------------------------------------------
@@ -170,23 +172,36 @@ def _rows(status: OrchestratorStatus) -> list[RenderableType]:
     ]
 
 
-def _page(row: RecurringStatus) -> list[tuple[str, object]]:
+def _page(row: RecurringStatus, task: RecurringTask[..., Any] | None) -> list[tuple[str, object]]:
     said: list[tuple[str, object]] = [
         ("name", row.name),
         ("when", row.cadence),
         ("state", row.state),
         ("why", row.why),
+        *(_relations(task) if task is not None else ()),
         ("breaker", f"{row.breaker}, {number_of(row.consecutive_failures, 'failure')} in a row"),
         ("next due", moment(row.next_due_at)),
         ("last run", moment(row.last_run_at)),
         ("last success", moment(row.last_success_at)),
         ("last failure", moment(row.last_failure_at)),
         ("last error", row.last_error),
-        ("last skip", row.last_skip),
+        ("last skip", REASONS.get(row.last_skip, row.last_skip)),
         ("last job", row.last_job),
         ("late", f"{row.late:.3f} s"),
     ]
     return [(name, value) for name, value in said if value not in ("", None)]
+
+
+def _relations(task: RecurringTask[..., Any]) -> list[tuple[str, object]]:
+    """What it waits for, and what it does not run beside."""
+    depends = (f"{dependency.on} ({dependency.mode})" for dependency in task.dependencies)
+    held = (f"{slot.name} ({slot.capacity} at a time)" for slot in task.shared)
+    others = exclusion.conflicts(task.app.orchestrator.exclusions.pairs).get(task.name, ())
+    return [
+        ("depends on", ", ".join(depends)),
+        ("never beside", ", ".join(others)),
+        ("slots", ", ".join(held)),
+    ]
 
 
 def _lines(lines: list[TickRecord]) -> list[RenderableType]:
@@ -199,7 +214,7 @@ def _lines(lines: list[TickRecord]) -> list[RenderableType]:
             "" if line.late is None else f"{line.late:.2f} s",
             _length(line),
             line.job or "",
-            line.reason,
+            REASONS.get(line.reason, line.reason),
         )
         for line in lines
     ]

@@ -77,7 +77,12 @@ def page(
         queue=None if queue is None else check_queue(queue),
         task=None if task is None else check_text(task, "--task", 200),
     )
-    return store.search(chosen, limit, None if cursor is None else _cursor(cursor))
+    found = store.search(chosen, limit, None if cursor is None else _cursor(cursor))
+    jobs, goes_on = list(found.jobs), found.cursor
+    while goes_on is not None and len(jobs) < limit:  # one search looks at only so many; a person wants all
+        found = store.search(chosen, limit - len(jobs), goes_on)
+        jobs, goes_on = [*jobs, *found.jobs], found.cursor
+    return Page(tuple(jobs), goes_on)
 
 
 def _cursor(text: str) -> str:
@@ -130,6 +135,15 @@ class Choice:
             ids=tuple(dict.fromkeys(check_id(job_id) for job_id in ids)),
         )
 
+    @property
+    def words(self) -> str:
+        """Which jobs, for people."""
+        if self.by_id:
+            more = len(self.filter.ids) - 3
+            return " ".join(self.filter.ids[:3]) + (f" and {more} more" if more > 0 else "")
+        named = (("queue", self.filter.queue), ("task", self.filter.task))
+        return " ".join(f"{name}={value}" for name, value in named if value is not None) or "all"
+
     def confirm(self, session: Session, verb: str, *, yes: bool) -> None:
         """Ask before many jobs are changed. Without a terminal nobody can answer: --yes must say so."""
         if self.by_id or yes:
@@ -140,5 +154,6 @@ class Choice:
             raise click.UsageError(
                 f"this would {verb} {number}: say --yes, as there is no terminal to ask on"
             )
-        if found.jobs and not click.confirm(f"{verb} {number} of {session.store.url}?", err=True):
+        are_any = found.jobs or found.cursor is not None
+        if are_any and not click.confirm(f"{verb} {number} of {session.store.url}?", err=True):
             raise Refusal("nothing was changed")

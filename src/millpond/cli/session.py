@@ -96,6 +96,12 @@ class Session:
 
         click.echo(f"millpond: note: {one_line(text)}", err=True)
 
+    def audit(self, action: str, target: str = "", **facts: Any) -> None:
+        """Put down who changed what, where the HTTP API puts it, too."""
+        from millpond.node import audit
+
+        audit.write(self.store, "cli", action, target, **facts)
+
     def close(self) -> None:
         """Let go of the stores."""
         for app in self._opened:

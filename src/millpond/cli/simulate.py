@@ -87,10 +87,13 @@ def command(session: Session, /, compare: bool, chart: Path | None, **options: A
 def _subject(session: Session, asked: Asked) -> tuple[Workload, Setting]:
     from millpond.rules.observation import Limits
     from millpond.simulate.records import Setting
+    from millpond.simulate.scenarios import is_scenario
     from millpond.simulate.services import Service, parse
 
     if sum(source is not None for source in (asked.trace, asked.scenario, asked.history)) != 1:
         raise click.UsageError("name one workload: a TRACE file, --scenario S1 or --history 1d")
+    if asked.trace is not None and is_scenario(asked.trace.name) and not asked.trace.exists():
+        asked = asked._replace(trace=None, scenario=asked.trace.name)  # what else could be meant
     wait = seconds(asked.max_wait, name="--max-wait")
     cost = seconds(asked.start_cost, name="--start-cost")
     if not wait > 0 or not asked.scale > 0:
@@ -146,38 +149,57 @@ def _compared(workload: Workload, setting: Setting) -> list[Report]:
 
 
 # --- the answer --------------------------------------------------------------------------------------------
-COLUMNS = ("policy", "p50", "p95", "p99", "worker-hours", "of the bound", "starts", "turns", "late minutes")
+COLUMNS = (
+    "policy",
+    "p50",
+    "p95",
+    "p99",
+    "kept",
+    "worker-hours",
+    "of the bound",
+    "starts",
+    "turns",
+    "late minutes",
+)
 
 
 def _shown(figures: Report, run: Run, workload: Workload, others: list[Report]) -> list[RenderableType]:
     from millpond.cli.output import table, words
     from millpond.simulate.chart import lines
 
-    title = f"{workload.name}: {figures.jobs} jobs, {figures.work_hours:.1f} hours of work. {workload.note}"
+    title = (
+        f"{workload.name}: {figures.jobs:,} jobs, {_hours(figures.work_hours)} hours of work. {workload.note}"
+    )
     promise = "kept" if figures.p95_wait <= figures.max_wait else "NOT kept"
     summary = (
         f"asked: 95 of 100 jobs begin within {figures.max_wait:g} s: {promise}. "
         f"At most {figures.most_workers} workers; a clairvoyant operator who lets nobody wait spends "
-        f"{figures.bound_hours:.1f} worker-hours."
+        f"{_hours(figures.bound_hours)} worker-hours."
     )
     charts = [
         *lines("jobs", [minute.arrivals for minute in run.minutes], "a minute"),
         *lines("workers", [minute.workers for minute in run.minutes]),
         *lines("worst wait", [minute.worst_wait for minute in run.minutes], "seconds"),
     ]
-    rows = [_row(found) for found in (figures, *others)]
+    rows = [_row(found, figures.max_wait) for found in (figures, *others)]
     return [words(title), table(COLUMNS, rows), words(summary), *(words(line) for line in charts)]
 
 
-def _row(found: Report) -> tuple[str, ...]:
+def _hours(hours: float) -> str:
+    """Three digits that tell something, on a long day as on a short one."""
+    return f"{hours:.1f}" if hours >= 100 else f"{hours:.2f}" if hours >= 1 else f"{hours:.3f}"
+
+
+def _row(found: Report, max_wait: float) -> tuple[str, ...]:
     return (
-        found.policy,
+        found.policy.replace(" ", ":"),  # as `--policy` takes it
         f"{found.p50_wait:.2f} s",
         f"{found.p95_wait:.2f} s",
         f"{found.p99_wait:.2f} s",
-        f"{found.worker_hours:.1f}",
+        "yes" if found.p95_wait <= max_wait else "no",
+        _hours(found.worker_hours),
         f"{found.ratio_to_bound:.3f}",
-        str(found.starts),
-        str(found.reversals),
+        f"{found.starts:,}",
+        f"{found.reversals:,}",
         str(found.slo_miss_minutes),
     )

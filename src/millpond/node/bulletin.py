@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from millpond.node.redaction import shown
 from millpond.node.report import NodeReport, PoolReport, WorkerReport
+from millpond.pool.cores import usable_cores
 from millpond.pool_settings import PoolSettings
+from millpond.rules.scale import policy_for
 
 if TYPE_CHECKING:
     from millpond.node.state import NodeState
 
-EVERY = 2.0  # seconds between two bulletins
+EVERY = 2.9  # seconds between two bulletins: they go with the lease, which is renewed as often
 MOST_WORKERS = 200  # of one pool: a record is written every few seconds
 WORKER = ("pid", "state", "job", "task", "running_for", "rss", "cpu", "done", "failed", "age", "last_seen")
 
@@ -30,6 +32,7 @@ class Bulletin:
         self._report = report
         self._due = 0.0
         self._phase = ""
+        self._processors = ProcessorUse()
 
     def look(self) -> None:
         """Write one if it is time."""
@@ -38,10 +41,40 @@ class Bulletin:
             return
         self._due = now + EVERY
         settings = {name: pool.settings for name, pool in state.pools.items()}
-        state.identity.facts["report"] = bulletin(self._report(), settings)
+        report = self._report()
+        told = bulletin(report, settings)
+        told["cpu"] = self._processors.since_last(report, now, time.process_time())
+        state.identity.facts["report"] = told
         if state.phase != self._phase:
             self._phase = state.phase
             state.renew()
+
+
+class ProcessorUse:
+    """How many processors a node and its workers keep busy, from one look to the next."""
+
+    def __init__(self) -> None:
+        self._at = 0.0
+        self._used: dict[int, float] = {}  # seconds of processor time by process; 0 is the node's own
+
+    def since_last(self, report: NodeReport, now: float, own: float) -> dict[str, float | None]:
+        """In processors, beside how many there are for it. A worker that has come or gone meanwhile is left
+        out for once."""
+        used = {worker.pid: worker.cpu for pool in report.pools for worker in pool.workers} | {0: own}
+        spent = sum(max(0.0, used[pid] - self._used[pid]) for pid in used.keys() & self._used.keys())
+        found = round(spent / (now - self._at), 2) if self._at and now > self._at else None
+        self._at, self._used = now, used
+        return {"used": found, "limit": usable_cores()}
+
+
+def policy_in_words(settings: PoolSettings) -> str:
+    """How a pool finds its size, as its app would write it."""
+    policy = settings.policy or policy_for(settings.max_wait)
+    told: dict[str, Any] = getattr(policy, "_asdict", dict)()
+    values = ", ".join(
+        f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in told.items()
+    )
+    return shown(f"{type(policy).__name__}({values})" + (", in shadow" if settings.shadow else ""))[:200]
 
 
 def bulletin(report: NodeReport, settings: Mapping[str, PoolSettings]) -> dict[str, Any]:
@@ -74,6 +107,7 @@ def _pool(pool: PoolReport, settings: PoolSettings | None) -> dict[str, Any]:
     return {
         **told,
         "wanted": wanted,
+        "policy": None if settings is None else policy_in_words(settings),
         "reasons": [shown(reason)[:200] for reason in pool.reasons[:5]],
         "budgets": budgets,
         "count": len(pool.workers),

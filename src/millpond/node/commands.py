@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import secrets
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("millpond.node")
 LOG = "commands"
-KEEP = 1_000  # lines; a node reads them every second
+KEEP = 1_000  # lines; a node reads them every other second
 AT_ONCE = 100
+EVERY = 1.9  # seconds between two looks of a node
 LONGEST_GRACE = 86_400.0
 
 
@@ -46,6 +48,13 @@ class Commands:
         self._name = name
         self._verbs = verbs
         self._after = 0
+        self._due = 0.0
+
+    def look_now_and_then(self) -> None:
+        """Look if it is time."""
+        if time.monotonic() >= self._due:
+            self._due = time.monotonic() + EVERY
+            self.look()
 
     def look(self) -> None:
         """Obey what was said since the last look."""

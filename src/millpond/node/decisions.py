@@ -99,6 +99,8 @@ def words_of(name: str, decision: Decision, before: int, after: int) -> str:
     """The decision in a sentence."""
     if after < before:
         return f"{name} {before} -> {after}: idle for {decision.idle_timeout:g} s"
+    if after > before:  # also when they were brought in before this was decided, by a new minimum
+        decision = decision._replace(alive=before, wanted=after)
     return sentence(name, decision)
 
 

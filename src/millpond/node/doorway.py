@@ -1,7 +1,8 @@
 """The way from a worker to a store that lives in the node's memory: a socket only this user can open.
 
-`memory://` exists in one process. A job that enqueues another, or asks for one, does so through the node;
-the other verbs stay there. Both ends run the same code, so nothing is versioned.
+`memory://` exists in one process. A job that enqueues another, asks for one, or triggers or switches a
+recurring task does so through the node; the other verbs stay there. Both ends run the same code, so nothing
+is versioned.
 """
 
 from __future__ import annotations
@@ -24,14 +25,48 @@ from millpond import errors
 from millpond.errors import MillpondError, StoreRefused, StoreUnavailable
 from millpond.job import Enqueued, Job, NewJob
 from millpond.store.clock import Clock
-from millpond.store.protocol import Filter, Store
+from millpond.store.protocol import Document, Entry, Filter, Store, Tick
 
 logger = logging.getLogger("millpond")
 LENGTH = struct.Struct("<I")
 AGAIN = 0.1  # seconds until the next try to let somebody in
-ANSWERS: dict[str, Any] = {"enqueue": list[Enqueued], "get": list[Job | None], "cancel": int}
-ARGUMENTS: dict[str, Any] = {"enqueue": list[NewJob], "get": list[str], "cancel": Filter}
 _encode = msgspec.msgpack.Encoder().encode
+
+
+class Page(msgspec.Struct, frozen=True):
+    """The arguments of `record`."""
+
+    name: str
+    value: bytes | None
+    version: int | None
+
+
+class Lines(msgspec.Struct, frozen=True):
+    """The arguments of `log`."""
+
+    name: str
+    entries: list[bytes]
+    after: int
+    limit: int
+    keep: int
+
+
+ARGUMENTS: dict[str, Any] = {
+    "enqueue": list[NewJob],
+    "get": list[str],
+    "cancel": Filter,
+    "plan": list[Tick],
+    "record": Page,
+    "log": Lines,
+}
+ANSWERS: dict[str, Any] = {
+    "enqueue": list[Enqueued],
+    "get": list[Job | None],
+    "cancel": int,
+    "plan": list[bool],
+    "record": Document,
+    "log": list[Entry],
+}
 
 
 class Doorway:
@@ -82,7 +117,9 @@ class Doorway:
         try:
             verb, raw = msgspec.msgpack.decode(request, type=tuple[str, msgspec.Raw])
             argument = msgspec.msgpack.decode(raw, type=ARGUMENTS[verb])
-            return _encode((True, getattr(self._store, verb)(argument)))
+            named = msgspec.structs.asdict(argument) if isinstance(argument, Page | Lines) else None
+            call = getattr(self._store, verb)
+            return _encode((True, call(argument) if named is None else call(**named)))
         except MillpondError as error:
             return _encode((False, (type(error).__name__, str(error))))
         except Exception as error:
@@ -91,7 +128,7 @@ class Doorway:
 
 
 class StoreOfTheNode:
-    """The worker's end: a store that enqueues, cancels and looks up jobs in the node's memory."""
+    """The worker's end: a store in the node's memory, with the verbs that jobs have a use for."""
 
     def __init__(self, path: str) -> None:
         self.url = "memory://"
@@ -115,6 +152,23 @@ class StoreOfTheNode:
         """End jobs."""
         number: int = self._ask("cancel", chosen)
         return number
+
+    def plan(self, ticks: Sequence[Tick]) -> list[bool]:
+        """Record ticks and enqueue their jobs."""
+        found: list[bool] = self._ask("plan", list(ticks))
+        return found
+
+    def record(self, name: str, value: bytes | None = None, version: int | None = None) -> Document:
+        """Read or write a versioned document."""
+        found: Document = self._ask("record", Page(name, value, version))
+        return found
+
+    def log(
+        self, name: str, entries: Sequence[bytes] = (), *, after: int = 0, limit: int = 100, keep: int = 1000
+    ) -> list[Entry]:
+        """Append to a bounded log and read on from a number."""
+        found: list[Entry] = self._ask("log", Lines(name, list(entries), after, limit, keep))
+        return found
 
     def close(self) -> None:
         """Hang up; the next call opens a new connection."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +38,12 @@ class Identity:
 
 def gone(nodes: tuple[NodeRecord, ...], own: str) -> list[str]:
     """The nodes whose process ran on this machine, as far as we can see it, and is not there any more."""
-    found = []
+    found: list[str] = []
+    others = [node for node in nodes if node.id != own]
+    if not others:
+        return found
     here = _here(os.getpid())
-    for node in nodes:
-        if node.id == own:
-            continue
+    for node in others:
         info = _read(node.info)
         pid = info.get("pid")
         # Another container may have our host name and reuse our numbers: only our own namespace counts
@@ -75,7 +78,9 @@ def _is_template(pid: object) -> bool:
     return command is not None and "millpond.pool.template" in command
 
 
-def _here(pid: int) -> dict[str, Any]:
+@cache
+def _here(pid: int) -> Mapping[str, Any]:
+    """Of our own process: it does not change while it lives, and every renewal tells it."""
     return {"boot": _text(BOOT_ID), "namespace": _namespace(), "begun": _begun(pid)}
 
 

@@ -109,6 +109,26 @@ class Needs:
         self._keep(job.task, learned, means, now)
         return final
 
+    # --- over a restart -------------------------------------------------------------------------------
+    def known(self) -> dict[str, Learned]:
+        """What was learned of tasks that need much, ran out of memory, or use more cores than they say."""
+        now = time.monotonic()
+        return {
+            task: learned
+            for task, learned in list(self._learned.items())
+            if task in self._large or now < learned.raised_until or learned.cpu.weights
+        }
+
+    def remember(self, learned: Mapping[str, Learned], means: Means) -> set[str]:
+        """What an earlier node learned; returns the tasks that are worth weighing for it. What was seen
+        here since counts more."""
+        now = time.monotonic()
+        return {
+            task
+            for task, known in learned.items()
+            if task not in self._learned and self._keep(task, known, means, now)
+        }
+
     def _of(self, task: str) -> Learned:
         return self._learned.get(task, Learned())
 

@@ -78,14 +78,14 @@ class Node:
         self._state = NodeState(app.store, length, NodeBudget(check_budget(budget)))
         if app._address is not None and not app._address.startswith("memory:"):
             self._state.heart = open_store(app._address)  # nothing that the loop does can hold it up
-        self.monitoring = Monitoring(self.report, alerts)
+        self.monitoring = Monitoring(lambda: self._looked_at(with_workers=False), alerts)
         self.subscribe = self.monitoring.events.subscribe
         connect(self._state, self.monitoring)
         self._loop = ClaimLoop(self._state)
         self._heart = Heartbeat(self._state, self._loop)
         events = self.monitoring.events
         self._scaling = Scaling(self._state, events, self._loop.hint, _whole(max_workers))
-        self._state.pressed = self._scaling.press
+        self._state.pressed = self._press
         self._upkeep = Upkeep(self._state, retention or Retention(), events, self._scaling.counting)
         self._watch = Watch(self._state, self._loop, lambda: self._scaling.counting.counts)
         self._state.budget.expect(app.tasks.values(), app.tokens)
@@ -136,6 +136,7 @@ class Node:
         state.durability = state.store.durability()
         state.identity.facts["queues"] = sorted(state.by_queue)
         state.renew()
+        self._scaling.recall_needs()
         for pool in state.pools.values():
             pool.start()
         state.phase = "running"
@@ -191,10 +192,15 @@ class Node:
             try:
                 if state.store.wait(queues, POLL):
                     loop.hint()
-                    self._scaling.press()
+                    self._press()
             except Exception as error:  # only a hint; looking without one goes on
                 logger.debug("Listening failed: %s", error)
                 self._stopped.wait(POLL)
+
+    def _press(self) -> None:
+        """There is work: those who rest while there is none begin to look again."""
+        self._scaling.press()
+        self._watch.wake()
 
     # --- stopping -----------------------------------------------------------------------------------
     def stop(self, grace: Duration | None = None) -> None:
@@ -320,7 +326,7 @@ class Node:
         """What the upkeep does for those who look at the node from elsewhere."""
         verbs = {"drain": self._drain_as_told, "recycle": self._recycle_as_told}
         commands = Commands(self.app.store, lambda: self._state.identity.id, verbs)
-        return (Bulletin(self._state, self.report).look, self._journal.flush, commands.look)
+        return (Bulletin(self._state, self.report).look, self._journal.flush, commands.look_now_and_then)
 
     def _drain_as_told(self, said: Mapping[str, Any]) -> None:
         self.told_to_drain = grace_of(said, self.grace)
@@ -333,9 +339,12 @@ class Node:
     # --- looking --------------------------------------------------------------------------------------
     def report(self) -> NodeReport:
         """The node and its workers, as of now."""
+        return self._looked_at(with_workers=True)
+
+    def _looked_at(self, *, with_workers: bool) -> NodeReport:
         age = time.monotonic() - self._started_at
         watched = Watched(self._loop, self._upkeep, self._scaling, self._planning, self._occurrences)
-        return report_on(self._state, watched, age)
+        return report_on(self._state, watched, age, with_workers=with_workers)
 
     def __repr__(self) -> str:
         return f"<Node {self._state.identity.id} {self._state.phase}>"

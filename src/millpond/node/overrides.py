@@ -1,7 +1,7 @@
 """Bounds of a pool that somebody has set while it runs: a document in the store, obeyed by every node.
 
-`millpond pools set images --workers 2:8` writes it; nodes read it every few seconds. What cannot be read
-changes nothing.
+`millpond pools set images --workers 2:8` writes it. Nodes look every few seconds whether any such document
+has changed, which is one look however many pools they have. What cannot be read changes nothing.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from millpond.errors import OptionError
+from millpond.errors import Conflict, OptionError
 from millpond.pool_settings import pool_settings
 
 if TYPE_CHECKING:
     from millpond.store.protocol import Store
 
 logger = logging.getLogger("millpond")
+CHANGES = "pools"
+TRIES = 100
 
 
 class Bounds(NamedTuple):
@@ -49,6 +51,21 @@ def write_bounds(store: Store, pool: str, bounds: Bounds | None) -> None:
     version = store.record(_name(pool)).version
     value = msgspec.json.encode(_Document(None if bounds is None else (bounds.least, bounds.most)))
     store.record(_name(pool), value, version)
+    _tell(store)
+
+
+def changes(store: Store) -> int:
+    """A number that is another one whenever bounds have been set."""
+    return store.record(CHANGES).version
+
+
+def _tell(store: Store) -> None:
+    for _ in range(TRIES):
+        try:
+            store.record(CHANGES, b"1", store.record(CHANGES).version)
+        except Conflict:
+            continue  # somebody else has told the nodes to look, perhaps before they could see ours
+        return
 
 
 def checked(pool: str, workers: tuple[int, int]) -> Bounds:

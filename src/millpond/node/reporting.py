@@ -45,8 +45,8 @@ class Watched(NamedTuple):
     occurrences: Occurrences
 
 
-def report_on(state: NodeState, watched: Watched, age: float) -> NodeReport:
-    """The whole node."""
+def report_on(state: NodeState, watched: Watched, age: float, *, with_workers: bool = True) -> NodeReport:
+    """The whole node; without its workers it costs a fraction, since each of them is looked up in /proc."""
     loop, upkeep, scaling, planning, occurrences = watched
     counts = scaling.counting.counts
     return NodeReport(
@@ -67,7 +67,7 @@ def report_on(state: NodeState, watched: Watched, age: float) -> NodeReport:
         rescued=upkeep.rescued,
         exchanges=loop.rounds,
         pools=tuple(
-            _with_counts(_pool(pool, counts, scaling), pool.tally, occurrences)
+            _with_counts(_pool(pool, counts, scaling, with_workers), pool.tally, occurrences)
             for pool in state.pools.values()
         ),
         fleet=scaling.fleet(),
@@ -116,11 +116,12 @@ def _recurring(planning: Planning, occurrences: Occurrences) -> RecurringReport 
     )
 
 
-def _pool(pool: QueuePool, counts: Counts | None, scaling: Scaling) -> PoolReport:
+def _pool(pool: QueuePool, counts: Counts | None, scaling: Scaling, with_workers: bool) -> PoolReport:
     settings = pool.settings
     decision = scaling.decision_of(settings.name)
     engine = pool.engines()[0]
-    workers = tuple(row for engine in pool.engines() for row in _workers(settings.name, engine))
+    engines = pool.engines() if with_workers else ()
+    workers = tuple(row for engine in engines for row in _workers(settings.name, engine))
     found = [] if counts is None else [item for item in counts.queues if item.queue in settings.queues]
     verdict = health(closed=False, starts=engine.starts, queued=0, slots=1)
     ages = [item.oldest for item in found if item.oldest is not None]

@@ -12,7 +12,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from millpond.errors import OptionError
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from millpond.node.inflight import JobTask
     from millpond.node.queue_pool import QueuePool
     from millpond.node.settle import End
+    from millpond.rules.learning import Learned
     from millpond.task import Task
 
 logger = logging.getLogger("millpond")
@@ -90,6 +91,7 @@ class NodeBudget:
         self._ghosts: dict[str, Candidate] = {}  # by task: the first of those, for which room is still made
         self._first_seen: dict[str, float] = {}  # tasks that no node can run, and since when
         self.kills = KernelKills(lambda: None)
+        self.woken: Callable[[], None] = lambda: None  # whoever measures: there is something to watch
         self._lock = threading.RLock()
 
     def expect(self, tasks: Iterable[Task[..., object]], fleet_tokens: Iterable[str]) -> None:
@@ -114,6 +116,7 @@ class NodeBudget:
         cannot run here at all with what is to be said about them."""
         straight, refused = [], []
         now = time.monotonic()
+        self.woken()
         with self._lock:
             for job in jobs:
                 wants = self.needs.need_of(job, self.means, now) if self.needs.weighs(job) else Need()
@@ -314,6 +317,16 @@ class NodeBudget:
             text += f"; there is no more to give it: this node has {shown_size(self.means.memory)}"
         told = Failure("OutOfMemory", text, failure.traceback if failure is not None else "")
         return end._replace(outcome=OutOfMemory(told, preempted=bool(task.preempted), final=final))
+
+    def remember(self, learned: Mapping[str, Learned]) -> None:
+        """What nodes before this one have learned about the tasks of the app."""
+        with self._lock:
+            now, large = time.monotonic(), self.needs.remember(learned, self.means)
+            for queue, tasks in self._known.items():
+                for task in tasks & large:
+                    self._weigh(
+                        task, queue, Need(memory=min(learned[task].memory_request(now), self.means.reach))
+                    )
 
     # --- telling --------------------------------------------------------------------------------------
     def facts(self) -> dict[str, object]:

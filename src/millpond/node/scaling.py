@@ -1,8 +1,8 @@
 """Keeps each pool at the right size: observes, asks its policy, starts workers, tells why.
 
-One thread: a round over all pools each second, and one over those that are short of hands as soon as work
-arrives. It never stops a worker: those who stand idle leave by themselves. Whatever fails, the next round
-follows, and until then the pools stay as they are.
+One thread: a round over all pools each second (every other one while there is nothing to do), and one over
+those that are short of hands as soon as work arrives. It never stops a worker: those who stand idle leave by
+themselves. Whatever fails, the next round follows, and until then the pools stay as they are.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from millpond.errors import StoreError
+from millpond.job import JobState
 from millpond.node.decisions import Telling, share_of
 from millpond.node.events import JobDrags, NodeEvents
 from millpond.node.fleet import PoolShare, told
 from millpond.node.observing import Counting, PoolWatch
-from millpond.node.overrides import read_bounds
-from millpond.node.recollection import keep, recall
+from millpond.node.overrides import changes, read_bounds
+from millpond.node.recollection import keep, keep_needs, recall, recall_needs
 from millpond.rules.allotment import caps
 from millpond.rules.observation import Decision, Memory, Observation
 from millpond.rules.scale import EVERY, policy_for, urgency
@@ -31,10 +32,14 @@ from millpond.rules.sharing import Claimant
 if TYPE_CHECKING:
     from millpond.node.queue_pool import QueuePool
     from millpond.node.state import NodeState
+    from millpond.store.protocol import QueueCounts
 
 logger = logging.getLogger("millpond")
 BREATH = 0.05  # seconds between two rounds at the least, however much comes
-READ_BOUNDS = 2.0  # seconds between two looks at the bounds that somebody may have set
+IDLE_EVERY = 2 * EVERY  # between two rounds of a node that has nothing to do
+READ_BOUNDS = 2.0  # seconds between two looks at the bounds that somebody may have set,
+IDLE_READ_BOUNDS = 4.0  # and while there is nothing to do
+READ_ALL_BOUNDS = 60.0
 NO_BOUND = 100_000  # workers: more than any fleet has
 SAVE = 60.0  # seconds between two times that the estimates are written down
 
@@ -66,6 +71,12 @@ class _Sized:
         taken = len(pool.held) - pool.kept + pool.promised
         return workers < pool.settings.most and taken >= workers * pool.settings.concurrency
 
+    def is_settled(self) -> bool:
+        """Does nobody work, and are there as many as there should be?"""
+        pool, workers = self.pool, sum(self.pool.crew())
+        decision = self.decision
+        return not pool.held and decision is not None and workers == decision.keep == decision.wanted
+
 
 class Scaling:
     """The thread that decides about sizes."""
@@ -83,7 +94,8 @@ class Scaling:
         self._bell = threading.Event()
         self._stop = threading.Event()
         self._ended = threading.Event()
-        self._bounds_at = 0.0
+        self._bounds_at = self._all_bounds_at = 0.0
+        self._bounds_seen = -1
         self._again_at = math.inf  # when those that were short of hands are looked at again
         self._save_at = time.monotonic() + SAVE
 
@@ -94,14 +106,17 @@ class Scaling:
         self._safely(self._recall)
         due = time.monotonic()
         while not self._stop.is_set():
-            self._bell.wait(max(0.0, min(due, self._again_at) - time.monotonic()))
+            is_pressed = self._bell.wait(max(0.0, min(due, self._again_at) - time.monotonic()))
             self._bell.clear()
-            if time.monotonic() >= due:
-                due = time.monotonic() + EVERY
+            now = time.monotonic()
+            if now >= due:
                 self._safely(self._round)
+                due = now + (IDLE_EVERY if self._is_idle() else EVERY)
             else:
+                due = min(due, now + EVERY)
                 self._safely(self._hurry)
-            self._stop.wait(BREATH)
+            if is_pressed:
+                self._stop.wait(BREATH)
         self._safely(self._save)
         self._ended.set()
 
@@ -137,11 +152,18 @@ class Scaling:
         self._telling.flush()
         self._state.identity.facts["pools"] = told(self._shares())
         if now >= self._bounds_at:
-            self._bounds_at = now + READ_BOUNDS
-            self._read_bounds()
+            self._bounds_at = now + (IDLE_READ_BOUNDS if self._is_idle() else READ_BOUNDS) - BREATH
+            self._read_bounds(now)
         if now >= self._save_at:
             self._save_at = now + SAVE
             self._save()
+
+    def _is_idle(self) -> bool:
+        """Is there nothing to do, and nobody to send away or bring in?"""
+        counts = self.counting.counts
+        if counts is None or self.counting.trouble or any(_ready(queue) for queue in counts.queues):
+            return False
+        return all(sized.is_settled() for sized in self._pools.values())
 
     def _hurry(self) -> None:
         """Work has come: those whose workers are all busy may need more at once."""
@@ -221,7 +243,13 @@ class Scaling:
             for sized in list(self._pools.values())
         ]
 
-    def _read_bounds(self) -> None:
+    def _read_bounds(self, now: float) -> None:
+        """Read what was set, if anything has been; and all of it from time to time, in case whoever set it
+        died before he could say so."""
+        seen = changes(self._state.store)
+        if seen == self._bounds_seen and now < self._all_bounds_at:
+            return
+        self._all_bounds_at = now + READ_ALL_BOUNDS
         for name, sized in self._pools.items():
             bounds = read_bounds(self._state.store, name) or sized.own
             settings = sized.pool.settings
@@ -229,17 +257,31 @@ class Scaling:
                 logger.info("Pool %s may have %d to %d workers from now on", name, *bounds)
                 sized.pool.resize(*bounds)
                 self._decide([sized])
+        self._bounds_seen = seen
 
     # --- over a restart --------------------------------------------------------------------------------
+    def recall_needs(self) -> None:
+        """What tasks were seen to need; called before the first job is claimed."""
+        self._safely(lambda: self._state.budget.remember(recall_needs(self._state.store)))
+
     def _recall(self) -> None:
         for name, sized in self._pools.items():
             sized.watch.estimates = recall(self._state.store, name, sized.pool.settings.queues)
 
     def _save(self) -> None:
+        has_run = False
         for name, sized in self._pools.items():
             if sized.pool.done != sized.saved:
                 sized.saved = sized.pool.done
                 keep(self._state.store, name, sized.watch.estimates)
+                has_run = True
+        known = self._state.budget.needs.known() if has_run else {}
+        if known:
+            keep_needs(self._state.store, known)
+
+
+def _ready(queue: QueueCounts) -> int:
+    return queue.states.get(JobState.QUEUED, 0)
 
 
 def _capped(seen: Observation, part: int | None) -> Observation:

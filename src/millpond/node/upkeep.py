@@ -1,7 +1,8 @@
 """What a node does beside its jobs: rescues the dead, ends what was cancelled, prunes.
 
 One thread, a round a second (ten while a job must be ended). Nothing here is needed for a job to run; a
-round that fails is logged and the next one follows.
+round that fails is logged and the next one follows. The store is asked for the dead only when there may be
+some: a node with nothing to do should cost next to nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from millpond.node.blocked import LoopWatch
 from millpond.node.ending import Endings
 from millpond.node.events import NodeEvents, NodeRescued
 from millpond.node.identity import gone
+from millpond.node.observing import FRESH
 from millpond.store.protocol import Retention
 
 if TYPE_CHECKING:
@@ -50,11 +52,11 @@ class Upkeep:
 
     def run(self) -> None:
         """Until the node stops."""
-        while not self._stop.wait(QUICK if self._state.cancelled else ROUND / 4):
+        while not self._stop.wait(self._pause()):
             try:
                 self._endings.look(time.monotonic())
                 if time.monotonic() >= self._round_at:
-                    self._round_at = time.monotonic() + ROUND
+                    self._round_at = time.monotonic() + 0.9 * ROUND  # a pause that ends early skips none
                     for pool in self._state.pools.values():
                         self._loops.look(pool)
                     self._round()
@@ -62,6 +64,12 @@ class Upkeep:
                 logger.debug("Upkeep could not reach the store: %s", error)
             except Exception:
                 logger.exception("An upkeep round failed; the next one follows")
+
+    def _pause(self) -> float:
+        if self._state.cancelled:
+            return QUICK
+        # Only a job that is held can be cancelled
+        return ROUND / 4 if any(pool.held for pool in self._state.pools.values()) else ROUND
 
     def stop(self) -> None:
         """No more rounds."""
@@ -72,7 +80,7 @@ class Upkeep:
         now = time.monotonic()
         counts = self._counting.counts
         dead = [] if counts is None else gone(counts.nodes, state.identity.id)
-        if state.phase in ("running", "held"):
+        if state.phase in ("running", "held") and (dead or self._may_be_dead(now)):
             found = state.store.rescue(state.identity.id, dead)
             if found.nodes:
                 self.rescued += found.jobs
@@ -83,3 +91,11 @@ class Upkeep:
             state.store.prune(self.retention)
         for chore in self.chores:
             chore()
+
+    def _may_be_dead(self, now: float) -> bool:
+        """May a lease have run out? Not if a young count saw all of them alive for longer."""
+        counts, age = self._counting.counts, now - self._counting.counted_at
+        if counts is None or age > FRESH:
+            return True
+        others = (node for node in counts.nodes if node.id != self._state.identity.id)
+        return any(node.sealed or node.lease_left <= age for node in others)

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from millpond.store.protocol import Counts, NodeRecord
 
 logger = logging.getLogger("millpond")
-CALM, CLOSE = 0.25, 0.1  # seconds between two looks: usually, and while jobs run that need something
+# Seconds between two looks: usually, while jobs run that need something, and while there are no jobs at all
+CALM, CLOSE, ASLEEP = 0.25, 0.1, 2.0
+SETTLING = 3.0  # seconds without a job before it falls asleep
 LIMITS_EVERY = 30.0  # a container can be given more or less while it runs
 FLEET_EVERY = 2.0
 CPU_EVERY = 10.0
@@ -66,7 +68,9 @@ class Watch:
         self._loop = loop
         self._counts = counts
         self._machine = Machine()
-        self._stop = threading.Event()
+        self._stopped = False
+        self._bell = threading.Event()
+        self._is_asleep = False
         self._floors: dict[str, int] = {}  # what a fresh worker of each pool holds
         # By job: the job, when it was first seen, and the processor time that its worker had used then
         self._running: dict[str, tuple[JobTask, float, float]] = {}
@@ -78,10 +82,18 @@ class Watch:
         self._limits_at = self._fleet_at = 0.0
         self.look_at_limits(time.monotonic())
         state.budget.kills = KernelKills(self._machine.oom_kills)
+        state.budget.woken = self.wake
 
     def run(self) -> None:
         """Until the node stops."""
-        while not self._stop.wait(CLOSE if self._state.budget.active and self._is_busy() else CALM):
+        awake_until = time.monotonic() + SETTLING  # what stands in line is claimed without a word
+        while not self._stopped:
+            self._is_asleep = time.monotonic() >= awake_until and self._may_sleep()
+            if self._bell.wait(self._pause()):
+                self._bell.clear()
+                awake_until = time.monotonic() + SETTLING  # what it was woken for is still on its way
+            if self._stopped:
+                return
             try:
                 self.look(time.monotonic())
             except Exception:
@@ -90,9 +102,26 @@ class Watch:
     def _is_busy(self) -> bool:
         return any(pool.held for pool in self._pools())
 
+    def _may_sleep(self) -> bool:
+        """Nothing runs, nothing waits, and memory is not short."""
+        budget = self._state.budget
+        return not self._is_busy() and not budget.waiting and budget.measured.step == "admit"
+
+    def _pause(self) -> float:
+        if self._is_asleep:
+            return ASLEEP
+        return CLOSE if self._state.budget.active and self._is_busy() else CALM
+
+    def wake(self) -> None:
+        """There is work. Called by any thread, often: one that looks anyway need not hear it."""
+        if self._is_asleep:
+            self._is_asleep = False
+            self._bell.set()
+
     def stop(self) -> None:
         """No more looks."""
-        self._stop.set()
+        self._stopped = True
+        self._bell.set()
 
     # --- one look -------------------------------------------------------------------------------------
     def look(self, now: float) -> None:

@@ -64,7 +64,7 @@ SENTENCES: Mapping[type, tuple[int, str]] = {
     BreakerOpened: (logging.ERROR, "{task} failed {failures} times in a row and rests: {error}"),
     BreakerClosed: (logging.INFO, "{task} works again"),
     TickMissed: (logging.WARNING, "{task} did not run ({reason}; instants: {instants})"),
-    TickLate: (logging.WARNING, "a tick of {task} was enqueued {late:.1f} s late"),
+    TickLate: (logging.WARNING, "ticks enqueued late: {instants}; the latest, of {task}, by {late:.1f} s"),
 }
 
 

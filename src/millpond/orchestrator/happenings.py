@@ -32,11 +32,12 @@ class TickMissed(NamedTuple):
 
 
 class TickLate(NamedTuple):
-    """A tick was enqueued long after it was due."""
+    """A tick was enqueued long after it was due: of several in one round, the latest."""
 
     task: str
     at: Instant
     late: float
+    instants: int = 1  # that were late in this round, this one included
 
 
 Happening = BreakerOpened | BreakerClosed | TickMissed | TickLate

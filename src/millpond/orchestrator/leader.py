@@ -85,6 +85,10 @@ class Leadership:
         return self.is_leader
 
     def _renew(self, now: float) -> None:
+        """Only what is still ours: a server that lost the document counts its versions from the beginning."""
+        if _read(self._store.record(self._name)).node != self._held_as:
+            self._held_as = None
+            return
         self._write(Leader(self._identity(), self.seen.term, self.trigger), now)
 
     def _stand(self, now: float) -> None:

@@ -25,6 +25,9 @@ logger = logging.getLogger("millpond")
 SHARDS = 32
 RECENT = 16  # ticks remembered of each task
 TRIES = 4
+SHORTEST, LONGEST = 0.2, 10.0  # seconds between two writes of a document
+WRITES = 20  # a second, of all documents together
+BYTES = 500_000  # a second, likewise
 
 
 class Recent(msgspec.Struct, array_like=True, frozen=True):
@@ -86,6 +89,7 @@ class Ledger:
         self._base: dict[str, int] = {}  # the serial under which an entry was last seen in the store
         self._versions = [0] * SHARDS
         self._dirty: dict[int, dict[str, None]] = {}  # by shard, the longest waiting first
+        self._sizes = [0] * SHARDS
 
     def document(self, shard: int) -> str:
         """The name of a document."""
@@ -117,7 +121,7 @@ class Ledger:
 
     def _read(self, shard: int) -> Shard:
         found = self._store.record(self.document(shard))
-        self._versions[shard] = found.version
+        self._versions[shard], self._sizes[shard] = found.version, len(found.value)
         try:
             return _decoder.decode(found.value) if found.version else {}
         except msgspec.MsgspecError:
@@ -138,6 +142,11 @@ class Ledger:
     def change(self, name: str) -> None:
         """Note that an entry was changed, and is to be written."""
         self._dirty.setdefault(shard_of(name), {})[name] = None
+
+    def pause(self) -> float:
+        """Seconds between two writes of a document: it is written whole, and the store has more to do. With
+        many tasks what is shown lags by as much; what is planned does not depend on it."""
+        return min(LONGEST, max(SHORTEST, len(self._dirty) / WRITES, sum(self._sizes) / BYTES))
 
     def dirty(self) -> list[int]:
         """The shards with something to write, the longest waiting first."""
@@ -165,7 +174,9 @@ class Ledger:
         for name in mine:
             if name in content:
                 content[name].serial = self._base.get(name, 0) + 1
-        written = self._store.record(self.document(shard), _encoder.encode(content), self._versions[shard])
+        value = _encoder.encode(content)
+        self._sizes[shard] = len(value)
+        written = self._store.record(self.document(shard), value, self._versions[shard])
         self._versions[shard] = written.version
         for name in mine:
             if name in content:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from millpond.job import ENDS, MICROSECONDS, Instant, Job, JobState
+from millpond.job import ENDS, MICROSECONDS, Instant, Job, JobState, Slot
 from millpond.orchestrator.learning import error_of, started_at
 from millpond.orchestrator.ledger import Entry
 from millpond.orchestrator.notes import KEEP, Skipped, log_name
@@ -17,10 +17,12 @@ from millpond.orchestrator.tick_ids import tick_id
 from millpond.recurring import RecurringTask
 from millpond.rules import breaker as breakers
 from millpond.rules import continuous
-from millpond.rules.cadence import next_after
-from millpond.rules.explain_recurring import Facts, why_recurring
+from millpond.rules.cadence import next_after, recent
+from millpond.rules.explain_recurring import IN_THE_CODE, Facts, why_recurring
 from millpond.rules.graph import Verdict
 from millpond.store.protocol import Store
+
+MOST = 500  # instants looked up for a history
 
 
 class Scene(NamedTuple):
@@ -93,7 +95,7 @@ def _facts(
     switch = scene.switches.get(name)
     breaker = entry.breaker
     if not is_enabled(task, switch):
-        at, by = (switch.at, switch.by) if switch else (scene.now, "its code")
+        at, by = (switch.at, switch.by) if switch else (scene.now, IN_THE_CODE)
         breaker = breakers.disable(breaker, at, by)
     held = entry.waiting[0] if entry.waiting else None
     restart = None
@@ -106,13 +108,29 @@ def _facts(
         retired=task is None,
         running_since=running[0].started_at if running else None,
         enqueued_at=waiting[0].created_at if waiting else None,
-        parked=waiting[0].parked if waiting else None,
+        parked=_parked(waiting),
+        holders=_holders(waiting, scene),
         verdict=None if held is None else Verdict("wait", held.reason or "it is its turn soon"),
         cursor=entry.cursor,
         next_due_at=next_due(task, entry, scene.now),
         restart=restart,
         nodes=len(scene.nodes),
     )
+
+
+def _parked(waiting: list[Job]) -> Slot | None:
+    """The slot that the first of these found full."""
+    name = waiting[0].parked if waiting else None
+    if name is None:
+        return None
+    return next((slot for slot in waiting[0].slots if slot.name == name), Slot(name))
+
+
+def _holders(waiting: list[Job], scene: Scene) -> tuple[str, ...]:
+    """Whose ticks hold it, as far as the scene shows."""
+    name = waiting[0].parked if waiting else None
+    running = (job for job in scene.jobs.values() if name is not None and job.state is JobState.RUNNING)
+    return tuple(sorted(job.task for job in running if any(slot.name == name for slot in job.slots)))
 
 
 def next_due(task: RecurringTask[..., Any] | None, entry: Entry, now: Instant) -> Instant | None:
@@ -124,16 +142,22 @@ def next_due(task: RecurringTask[..., Any] | None, entry: Entry, now: Instant) -
 
 
 # --- history ---------------------------------------------------------------------------------------------
-def history_of(store: Store, name: str, offset: int, entry: Entry, limit: int) -> list[TickRecord]:
-    """What came of the last ticks, the newest first."""
-    lines = [*_ran(store, name, offset, entry), *_held(entry), *_skipped(store, name)]
+def history_of(
+    store: Store, name: str, task: RecurringTask[..., Any] | None, entry: Entry, limit: int
+) -> list[TickRecord]:
+    """What came of the last ticks, the newest first. Those of a cadence are found by their instants, however
+    many; of others, and of runs begun by hand, as many as are remembered."""
+    offset, instants = 0, set()
+    if task is not None and task.cadence is not None:
+        offset, instants = task.offset, set(recent(task.cadence, 0, entry.cursor, min(limit, MOST)))
+    lines = [*_ran(store, name, offset, entry, instants), *_held(entry), *_skipped(store, name)]
     found = {line.at: line for line in reversed(lines)}  # one that took over may have said it again
     return sorted(found.values(), key=lambda line: line.at, reverse=True)[:limit]
 
 
-def _ran(store: Store, name: str, offset: int, entry: Entry) -> Iterator[TickRecord]:
+def _ran(store: Store, name: str, offset: int, entry: Entry, also: set[Instant]) -> Iterator[TickRecord]:
     results = {tick.at: tick.result for tick in entry.recent}
-    instants = sorted({*results, *entry.unfinished})
+    instants = sorted({*results, *entry.unfinished, *also})
     jobs = store.get([tick_id(name, at) for at in instants]) if instants else []
     for at, job in zip(instants, jobs, strict=True):
         if job is not None:

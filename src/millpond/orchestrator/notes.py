@@ -6,6 +6,7 @@ What a switch or a breaker stops is written once in a while, with how often: its
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from millpond.store.protocol import Store
 
 KEEP = 1000  # lines of each task
 AGAIN = 60 * MICROSECONDS  # between two lines about a standing reason
+REMEMBERED = 64  # lines of another planner
 STANDING = ("disabled", "breaker")
 
 
@@ -41,6 +43,13 @@ def log_name(task: str) -> str:
     return f"recurring/{task}"
 
 
+class _Read(NamedTuple):
+    """What was read of a log: up to which line, and the spans of the last ones."""
+
+    number: int
+    spans: deque[tuple[Instant, Instant]]
+
+
 class Notes:
     """Lines that wait to be written."""
 
@@ -48,6 +57,7 @@ class Notes:
         self._store = store
         self._lines: dict[str, list[Skipped]] = {}
         self._open: dict[str, _Open] = {}
+        self._read: dict[str, _Read] = {}
 
     def skipped(self, task: str, said: Skipped, now: Instant) -> None:
         """An instant, or several, did not run."""
@@ -63,6 +73,19 @@ class Notes:
         self._lines.setdefault(task, []).append(said)
         self._open[task] = _Open(said.reason, now)
 
+    def is_said(self, task: str, at: Instant) -> bool:
+        """Has another planner said why this instant did not run? Two of them need one line, not two."""
+        before = self._read.get(task, _Read(0, deque(maxlen=REMEMBERED)))
+        lines = self._store.log(log_name(task), after=before.number, limit=KEEP)
+        for line in lines:
+            try:
+                said = msgspec.json.decode(line.data, type=Skipped)
+            except msgspec.MsgspecError:
+                continue
+            before.spans.append((said.at if said.since is None else said.since, said.at))
+        self._read[task] = _Read(lines[-1].number if lines else before.number, before.spans)
+        return any(first <= at <= last for first, last in before.spans)
+
     def conclude(self, task: str) -> None:
         """The reason holds no longer: write down how often it did."""
         before = self._open.pop(task, None)
@@ -71,12 +94,14 @@ class Notes:
             self._lines.setdefault(task, []).append(line)
 
     def write(self, budget: float | None = None) -> None:
-        """Write what waits, for at most so many seconds; the rest waits on."""
+        """Write what waits, for so many seconds and at least about one task; the rest waits on."""
         until = None if budget is None else time.monotonic() + budget
-        while self._lines and (until is None or time.monotonic() < until):
+        while self._lines:
             task, lines = next(iter(self._lines.items()))
             self._store.log(log_name(task), [msgspec.json.encode(line) for line in lines], limit=0, keep=KEEP)
             del self._lines[task]
+            if until is not None and time.monotonic() >= until:
+                break
 
     def waits(self, tasks: Iterable[str]) -> bool:
         """Is something about one of these not written yet?"""

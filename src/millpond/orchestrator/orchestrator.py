@@ -109,14 +109,15 @@ class Orchestrator:
         """How one task stands."""
         name = self._name(task, also_retired=True)
         entry = self._entry(name)
-        return status_of(name, self.tasks.get(name), entry, self._scene({name: entry}))
+        scene = self._scene({name: entry})
+        if any(job.parked is not None for job in scene.jobs.values()):  # who is in the way? others know
+            return self.status().tasks[name]
+        return status_of(name, self.tasks.get(name), entry, scene)
 
     def history(self, task: RecurringTask[..., Any] | str, limit: int = 50) -> list[TickRecord]:
         """What came of its last ticks, the newest first: how each ended, or why it did not run."""
         name = self._name(task, also_retired=True)
-        known = self.tasks.get(name)
-        offset = 0 if known is None else known.offset
-        return history_of(self._app.store, name, offset, self._entry(name), limit)
+        return history_of(self._app.store, name, self.tasks.get(name), self._entry(name), limit)
 
     def upcoming(self, span: float | timedelta | str = "24h") -> Iterator[tuple[Instant, str]]:
         """When enabled tasks are due from now on, in order."""

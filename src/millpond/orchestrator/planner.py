@@ -37,9 +37,6 @@ MOST = 500  # tasks looked at in one round
 HEAR_EVERY = round(0.5 * MICROSECONDS)  # between two looks at switches and triggers
 LONGEST = MICROSECONDS  # between two rounds
 FLUSH = 0.02  # seconds of a round for writing what is remembered
-FLUSH_EVERY = round(0.2 * MICROSECONDS)  # of one document
-MANY = 4  # documents to write; with more, each waits longer
-FLUSH_LATER = 3 * MICROSECONDS
 MOST_ROWS = 20_000  # for skipped instants after a long outage, of all tasks together
 
 Tasks = dict[str, RecurringTask[..., Any]]
@@ -67,7 +64,7 @@ class Planner:
         self._watch = Watch(store)
         self._switches = Switches(store, app)
         self._switched: dict[str, Switch] = {}
-        self._gates = Gatekeeper(tasks, self.ledger.get, self._closed, self._watch, exclusions.pairs)
+        self._gates = Gatekeeper(tasks, self.ledger.get, self._closed, self._watch, exclusions)
         self._recorder = Recorder(store, self.ledger, self._watch, self._notes, self._gates)
         self._recorder.tell, self._recorder.may_plan = tell, may_plan
         self._agenda = Agenda()
@@ -115,11 +112,17 @@ class Planner:
 
     def close(self) -> None:
         """Write down what is known."""
-        if self.is_ready:
-            self.is_ready = False
-            self._notes.close()
+        was_ready, self.is_ready = self.is_ready, False
+        self._notes.close()  # also from before the lead was lost: nobody else knows
+        if was_ready:
             for shard in self.ledger.dirty():
                 self.ledger.flush(shard)
+
+    def rest(self) -> None:
+        """Somebody else plans now: say what was not said yet, and believe nothing of what is remembered."""
+        was_ready, self.is_ready = self.is_ready, False
+        if was_ready:
+            self._notes.close()
 
     # --- a round ---------------------------------------------------------------------------------------
     def round(self, now: Instant) -> Instant:
@@ -180,7 +183,7 @@ class Planner:
                 continue
             self._watch.drop(tick)
             task = self._tasks[tick.name]
-            if job is None:
+            if job is None and not self._notes.is_said(tick.name, tick.at):
                 self._notes.skipped(tick.name, Skipped(tick.at, why_not(entry, tick.at)), now)
             for happening in ended(task, entry, tick.at, job, now):
                 self._tell(happening)
@@ -295,9 +298,8 @@ class Planner:
         """Write what is remembered, within the time a round has for it."""
         self._notes.write(FLUSH)  # first: what the ledger has passed nobody explains any more
         until = time.monotonic() + FLUSH
-        shards = self.ledger.dirty()
-        pause = FLUSH_EVERY if len(shards) <= MANY else FLUSH_LATER
-        for shard in shards:
+        pause = round(self.ledger.pause() * MICROSECONDS)
+        for shard in self.ledger.dirty():
             is_soon = abs(now - self._flushed.get(shard, 0)) < pause
             if is_soon or self._notes.waits(self.ledger.changed(shard)):
                 continue

@@ -47,13 +47,15 @@ class Recorder:
                 raise StoreUnavailable("the lease of this planner has run out")
             results = self._store.plan([draft.tick(now) for draft in part])
             enqueued_at = self._store.clock.now()
+            late: list[Draft] = []
             for draft, is_new in zip(part, results, strict=True):
                 if not is_new:
                     self.follow(draft.task.name, draft.at, now, draft.reason)
                 elif draft.reason:
                     self._skipped(draft, now)
-                else:
-                    self._started(draft, enqueued_at)
+                elif self._started(draft, enqueued_at) > LATE and not self._gates.holds(draft.task):
+                    late.append(draft)
+            self._tell_late(late, enqueued_at)
 
     def follow(self, name: str, at: Instant, now: Instant, doubt: str = "") -> None:
         """Watch a tick that was planned by somebody else; `doubt` is why it did not run, if it did not."""
@@ -65,15 +67,22 @@ class Recorder:
             self._watch.add(name, [at], now)
             self._ledger.change(name)
 
-    def _started(self, draft: Draft, now: Instant) -> None:
+    def _tell_late(self, drafts: Sequence[Draft], now: Instant) -> None:
+        """One word about all of a round: a store that was slow made thousands late, for one reason."""
+        if drafts:
+            draft = min(drafts, key=lambda draft: draft.due_at)
+            late = (now - draft.due_at) / MICROSECONDS
+            self.tell(TickLate(draft.task.name, draft.at, late, len(drafts)))
+
+    def _started(self, draft: Draft, now: Instant) -> float:
+        """Returns how many seconds late it is."""
         task, entry = draft.task, self._ledger.need(draft.task.name)
         entry.unfinished = (*entry.unfinished, draft.at)
-        entry.late = max(0, now - draft.due_at) / MICROSECONDS
+        entry.late = round(max(0, now - draft.due_at) / MICROSECONDS, 3)
         self._watch.add(task.name, [draft.at], now)
         self._notes.conclude(task.name)
         self._ledger.change(task.name)
-        if entry.late > LATE and not self._gates.holds(task):
-            self.tell(TickLate(task.name, draft.at, entry.late))
+        return entry.late
 
     def _skipped(self, draft: Draft, now: Instant) -> None:
         task, entry = draft.task, self._ledger.need(draft.task.name)

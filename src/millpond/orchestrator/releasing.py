@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from millpond.job import MICROSECONDS, Instant
 from millpond.orchestrator.drafts import Draft
 from millpond.orchestrator.ledger import Entry, Waiting
-from millpond.recurring import RecurringTask, wait_seconds
+from millpond.recurring import Exclusions, RecurringTask, wait_seconds
 from millpond.rules import exclusion
 from millpond.rules.breaker import phase
 from millpond.rules.cadence import latest
@@ -41,14 +41,18 @@ class Gatekeeper:
         entry_of: Callable[[str], Entry | None],
         closed: Callable[[str, Instant], str | None],
         watch: Watch,
-        pairs: frozenset[exclusion.Pair],
+        exclusions: Exclusions,
     ) -> None:
         self._tasks = tasks
         self._entry_of = entry_of
         self._closed = closed  # why a task may not run at all
         self._watch = watch
-        self._pairs = pairs
-        self._exclusive = {name for pair in pairs for name in pair}
+        self._pairs, self._shared = exclusions.pairs, exclusions.shared
+        self._exclusive = {name for pair in self._pairs for name in pair} | self._shared.keys()
+        self._holders: dict[str, set[str]] = {}  # of each named slot, the tasks that may hold it
+        for name, slots in self._shared.items():
+            for slot in slots:
+                self._holders.setdefault(slot.name, set()).add(name)
 
     def holds(self, task: RecurringTask[..., Any]) -> bool:
         """Must its ticks pass here?"""
@@ -59,8 +63,9 @@ class Gatekeeper:
         found: set[str] = set()
         for name in names:
             found.update(dependency.on for dependency in self._tasks[name].dependencies)
-        if self._exclusive.intersection(names):
-            found |= self._exclusive
+            found.update(exclusion.conflicts(self._pairs).get(name, ()))
+            for slot in self._shared.get(name, ()):
+                found |= self._holders[slot.name]
         return found
 
     def look(self, held: Iterable[Held], now: Instant) -> tuple[list[Draft], dict[str, list[Waiting]]]:
@@ -80,17 +85,18 @@ class Gatekeeper:
         return drafts, kept
 
     def _turns(self, ready: list[Held], kept: dict[str, list[Waiting]], now: Instant) -> list[Draft]:
-        """Among those that exclude each other, who is first."""
+        """Among those that exclude each other or share a slot, who is first."""
         start = [one for one in ready if one.task.name not in self._exclusive]
         asking = {
             exclusion.Waiting(one.task.name, one.task.priority, one.tick.due_at): one
             for one in ready
             if one.task.name in self._exclusive
         }
-        released = exclusion.release(list(asking), self._watch.names(), self._pairs, now)
-        for tick, behind in released.held:
-            one = asking[tick]
-            kept.setdefault(one.task.name, []).append(_with_reason(one.tick, f"{behind!r} blocks it"))
+        occupied = {name: self._watch.unfinished(name) for name in self._exclusive if asking}
+        released = exclusion.release(list(asking), occupied, self._pairs, now, self._shared)
+        for held in released.held:
+            one = asking[held.tick]
+            kept.setdefault(one.task.name, []).append(_with_reason(one.tick, held.reason))
         start += [asking[tick] for tick in released.start]
         return [Draft(one.task, one.tick.at, one.tick.due_at) for one in start]
 

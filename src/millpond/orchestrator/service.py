@@ -73,7 +73,7 @@ class Service:
     def _round(self) -> float:
         """One turn; returns how many seconds to wait."""
         if not self.leadership.attend():
-            self.planner.is_ready = False
+            self.planner.rest()
             return min(1.0, self.leadership.lease / 10)
         if not self.planner.is_ready or self._store.clock.now() < self._last - STEP:
             self.planner.begin(self.leadership.trigger)

@@ -16,7 +16,7 @@ from millpond.errors import PoolDegraded
 from millpond.events import PoolBecameDegraded, WorkerFailedToStart
 from millpond.pool.engine import Engine, logger
 from millpond.pool.link import Link
-from millpond.pool.payload import pack
+from millpond.pool.payload import Packed, pack
 from millpond.pool.remote import describe, text_of
 from millpond.pool.round import Round
 from millpond.pool.start import Broken, ContextStarter, LeftOpen, Report, Started, Starter, TemplateStarter
@@ -33,6 +33,7 @@ class Starting(Round):
         super().__init__(engine)
         self.starter: Starter | None = None
         self.identities = itertools.count(1)
+        self._initializer: Packed | None = None  # and its arguments, as they were when the first worker began
 
     def _readable(self, link: Link) -> None:
         raise NotImplementedError
@@ -116,7 +117,10 @@ class Starting(Round):
         initializer: bytes | None = None
         definitions: Sequence[Any] = ()
         if options.initializer is not None and options.mp_context is None:
-            packed = pack((options.initializer, options.initargs), by_value=True, aside=False)
+            packed = self._initializer
+            if packed is None:  # only once: packing an app by value takes longer than all else of a start
+                packed = pack((options.initializer, options.initargs), by_value=True, aside=False)
+                self._initializer = packed
             initializer, definitions = packed.data, self.engine.functions.prepare(packed.definitions)
         setup = Setup(
             kind=options.kind,

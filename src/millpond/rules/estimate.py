@@ -64,14 +64,16 @@ class TaskEstimate(NamedTuple):
         step = 1.0 / weight
         clipped = min(seconds, WINSOR * self.mean) if self.weight else seconds
         off = log - self.middle
-        return self._replace(
-            mean=self.mean + (clipped - self.mean) * step,
-            weight=weight,
-            middle=self.middle + off * step,
-            spread=(1.0 - step) * (self.spread + off * off * step),
-            completed=self.completed + times,
-            logs=self.logs + times * log,
-            squares=self.squares + times * log * log,
+        return TaskEstimate(
+            self.fast,
+            self.slow,
+            self.mean + (clipped - self.mean) * step,
+            weight,
+            self.middle + off * step,
+            (1.0 - step) * (self.spread + off * off * step),
+            self.completed + times,
+            self.logs + times * log,
+            self.squares + times * log * log,
         )
 
 
@@ -141,11 +143,11 @@ class Estimates(NamedTuple):
         names = [name for name in {**self.tasks, **waiting, **long} if name != ANY]
         if not names and (waiting.get(ANY) or ANY in self.tasks):
             names = [ANY]
-        loads = tuple(
+        loads = [
             self._load(name, waiting.get(name, 0) + shares.get(name, 0), long.get(name, ()), usual)
             for name in names
-        )
-        return Loads(loads, tuple(remaining), tuple(poison))
+        ]
+        return Loads(tuple(loads), tuple(remaining), tuple(poison))
 
     def _load(self, task: str, waiting: int, long: Sequence[float], usual: float) -> TaskLoad:
         known = self.tasks.get(task, UNKNOWN)

@@ -1,14 +1,17 @@
 """Which recurring tasks must not run at the same time, and whose turn it is.
 
-Safety is the store's: each pair that excludes one another is a slot of capacity one, taken inside the claim,
-so that no two of them run on any nodes. Fairness is decided here, when ticks are let go: by priority, one
-level higher for each minute waited, and a tick that is passed over holds back all that would get in its way.
+Safety is the store's: each pair that excludes one another is a slot of capacity one, a named slot has the
+capacity it was given, and both are taken inside the claim, so that it holds on all nodes. Fairness is decided
+here, when ticks are let go: by priority, one level higher for each minute waited, and a tick that is passed
+over keeps its place before all that would get in its way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from millpond.errors import OptionError
@@ -19,7 +22,11 @@ from millpond.rules.ticks import Overlap
 AGEING = 60.0  # seconds of waiting that weigh as much as one level of priority
 HIGHEST = 9  # the highest priority there is: after (9 - its own) x AGEING a tick is ahead of every newcomer
 
+SHOWN = 3  # names of those in the way
+
 Pair = tuple[str, str]
+Shared = Mapping[str, tuple[Slot, ...]]  # the named slots of each task that has some
+NONE: Shared = MappingProxyType({})
 
 
 class Waiting(NamedTuple):
@@ -31,10 +38,20 @@ class Waiting(NamedTuple):
 
 
 class Held(NamedTuple):
-    """A tick that must wait, and the task it waits for."""
+    """A tick that must wait, and the tasks it waits for."""
 
     tick: Waiting
-    behind: str
+    behind: tuple[str, ...]  # running, or before it in line
+    slot: Slot | None = None  # the named slot that has no room; None: they exclude one another
+
+    @property
+    def reason(self) -> str:
+        """Why, for a person."""
+        others = listed(self.behind)
+        if self.slot is None:
+            return f"{others} must not run beside it"
+        number, most = len(self.behind), self.slot.capacity
+        return f"slot {self.slot.name!r} has no room, {min(number, most)} of {most} held by {others}"
 
 
 class Released(NamedTuple):
@@ -64,8 +81,26 @@ def pair(one: str, other: str) -> Pair:
     return (one, other) if one < other else (other, one)
 
 
+def capacities_of(slots: Shared) -> dict[str, int]:
+    """The capacity of each named slot; all who hold it must say the same."""
+    first: dict[str, tuple[str, int]] = {}
+    for name, held in slots.items():
+        for slot in held:
+            other, capacity = first.setdefault(slot.name, (name, slot.capacity))
+            if capacity != slot.capacity:
+                raise OptionError(
+                    f"slot {slot.name!r} has a capacity of {capacity} in {other!r} and of {slot.capacity} in "
+                    f"{name!r}: give both the same, or two names"
+                )
+    return {name: capacity for name, (_, capacity) in first.items()}
+
+
 def slots_of(
-    name: str, pairs: Collection[Pair], overlap: Overlap = "skip", max_concurrent: int | None = None
+    name: str,
+    pairs: Collection[Pair],
+    overlap: Overlap = "skip",
+    max_concurrent: int | None = None,
+    shared: Iterable[Slot] = (),
 ) -> tuple[Slot, ...]:
     """The slots that a tick of the task holds while it runs.
 
@@ -76,6 +111,7 @@ def slots_of(
     return (
         *mine,
         *(Slot(f"blocks:{one}|{other}", 1) for one, other in sorted(pairs) if name in (one, other)),
+        *(Slot(f"slot:{slot.name}", slot.capacity) for slot in shared),
     )
 
 
@@ -85,31 +121,59 @@ def level(tick: Waiting, now: Instant) -> float:
 
 
 def release(
-    waiting: Sequence[Waiting], occupied: Collection[str], pairs: frozenset[Pair], now: Instant
+    waiting: Sequence[Waiting],
+    occupied: Mapping[str, int] | Iterable[str],
+    pairs: frozenset[Pair],
+    now: Instant,
+    shared: Shared = NONE,
 ) -> Released:
-    """Which of the waiting ticks go now; `occupied` are the tasks with a tick let go and not ended.
+    """Which of the waiting ticks go now; `occupied` are the tasks with ticks let go and not ended.
 
     Whoever is passed over keeps its place: all later ticks that it conflicts with wait behind it. So it waits
     for those already let go, for those of a higher level, and for nobody else.
     """
-    against = _conflicts(pairs)
-    ahead = set(occupied)  # running, or in front
+    against = conflicts(pairs)
+    ahead = Counter(occupied)  # running, or in front
+    held_by = _holders(ahead, shared)
     start: list[Waiting] = []
     held: list[Held] = []
     for tick in sorted(waiting, key=lambda tick: (-level(tick, now), tick.due_at, tick.name)):
-        behind = next((name for name in against.get(tick.name, ()) if name in ahead), None)
-        if behind is None:
-            start.append(tick)
-        else:
+        slots = shared.get(tick.name, ())
+        behind = tuple(name for name in against.get(tick.name, ()) if ahead[name] > 0)
+        full = next((slot for slot in slots if len(held_by[slot.name]) >= slot.capacity), None)
+        if behind:
             held.append(Held(tick, behind))
-        ahead.add(tick.name)
+        elif full is not None:
+            held.append(Held(tick, tuple(held_by[full.name]), full))
+        else:
+            start.append(tick)
+        ahead[tick.name] += 1
+        for slot in slots:
+            held_by[slot.name].append(tick.name)
     return Released(tuple(start), tuple(held))
 
 
+def _holders(ahead: Mapping[str, int], shared: Shared) -> dict[str, list[str]]:
+    """Who holds each named slot, once for each tick."""
+    found: dict[str, list[str]] = {slot.name: [] for slots in shared.values() for slot in slots}
+    for name, number in ahead.items():
+        for slot in shared.get(name, ()):
+            found[slot.name] += [name] * number
+    return found
+
+
 @lru_cache(maxsize=8)
-def _conflicts(pairs: frozenset[Pair]) -> dict[str, tuple[str, ...]]:
+def conflicts(pairs: frozenset[Pair]) -> dict[str, tuple[str, ...]]:
+    """For each task, those it must not run beside."""
     against: dict[str, tuple[str, ...]] = {}
     for one, other in sorted(pairs):
         against[one] = (*against.get(one, ()), other)
         against[other] = (*against.get(other, ()), one)
     return against
+
+
+def listed(names: Iterable[str]) -> str:
+    """Some names, for a sentence."""
+    found = list(dict.fromkeys(names))
+    shown = ", ".join(repr(name) for name in found[:SHOWN])
+    return f"{shown} and {len(found) - SHOWN} more" if len(found) > SHOWN else shown

@@ -54,7 +54,8 @@ def why(
 def _hint(job: Job) -> str:
     if job.state is not JobState.DEAD or job.reason == "damaged":
         return ""
-    return f" after {job.attempt} attempts; replay it to run it again"
+    number = "1 attempt" if job.attempt == 1 else f"{job.attempt} attempts"
+    return f" after {number}; replay it to run it again"
 
 
 def _blocked(job: Job, parents: Sequence[Job]) -> str:

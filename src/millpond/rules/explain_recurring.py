@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from millpond.job import MICROSECONDS, Instant
+from millpond.job import MICROSECONDS, Instant, Slot
 from millpond.rules.breaker import Breaker, phase
 from millpond.rules.continuous import Restart
+from millpond.rules.exclusion import listed
 from millpond.rules.explain import span
 from millpond.rules.graph import Verdict
 
 Kind = Literal["scheduled", "triggered", "continuous"]
+IN_THE_CODE = "its code"  # who disabled it, if no person has
 _AHEAD = MICROSECONDS  # a cursor so far in front of the clock is worth a word
 
 
@@ -23,7 +25,8 @@ class Facts(NamedTuple):
     retired: bool = False
     running_since: Instant | None = None  # the tick that runs
     enqueued_at: Instant | None = None  # the tick that was let go and has not begun
-    parked: str | None = None  # the slot that tick found full
+    parked: Slot | None = None  # the slot that tick found full
+    holders: tuple[str, ...] = ()  # the tasks that are known to hold it
     verdict: Verdict | None = None  # on a tick that waits for its dependencies
     behind: str | None = None  # the task that a tick is held behind
     cursor: Instant = 0  # the last planned instant
@@ -47,6 +50,8 @@ def _switched_off(facts: Facts, now: Instant) -> str | None:
     breaker, enable = facts.breaker, f"`millpond recurring enable {facts.name}`"
     if facts.retired:
         return "It is no longer in the code: it is retired, and its history is kept."
+    if breaker.disabled_by == IN_THE_CODE:
+        return f"It is disabled in the code, by enabled=False; {enable} lets it run."
     if breaker.disabled_at is not None:
         by = f" by {breaker.disabled_by}" if breaker.disabled_by else " by hand"
         return f"It was disabled{by} {_ago(breaker.disabled_at, now)}; {enable} lets it run again."
@@ -70,10 +75,26 @@ def _under_way(facts: Facts, now: Instant) -> str | None:
     if facts.enqueued_at is None:
         return None
     if facts.parked is not None:
-        return f"Its tick waits for room at slot {facts.parked!r}: what it must not run beside is running."
+        return f"Its tick waits: {_full(facts.parked, facts.name, facts.holders)}."
     if facts.nodes == 0:
         return None
     return f"Its tick was let go {_ago(facts.enqueued_at, now)} and waits in line for a worker."
+
+
+def _full(slot: Slot, name: str, holders: tuple[str, ...]) -> str:
+    """What holds the slot that a tick waits for, by what sort of slot it is."""
+    sort, _, what = slot.name.partition(":")
+    if sort == "blocks":
+        other = (
+            what.removeprefix(f"{name}|") if what.startswith(f"{name}|") else what.removesuffix(f"|{name}")
+        )
+        return f"{other!r} runs, which must not run beside it"
+    if sort == "slot":
+        held = f"by {listed(holders)}" if holders else "by others"
+        return f"slot {what!r} has no room, {slot.capacity} of {slot.capacity} held {held}"
+    if what == "*":
+        return f"max_concurrent is {slot.capacity}, and as many ticks run"
+    return "an earlier run of it has not ended"
 
 
 def _held_up(facts: Facts) -> str | None:

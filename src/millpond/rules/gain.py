@@ -38,7 +38,10 @@ def learned(observation: Observation, gain: Gain, now: float) -> Gain:
     window = gain.window
     if window is None:
         return gain._replace(window=GainWindow(now, *totals))
-    window = window._replace(workers=window.workers + observation.busy, samples=window.samples + 1)
+    began_at, completed, logs, squares, workers, samples = window[:6]
+    window = GainWindow(began_at, completed, logs, squares, workers + observation.busy, samples + 1)
+    if now - window.began_at < SHORTEST:
+        return gain._replace(window=window)
     closed = _closed(window, totals, now, _length(observation))
     if closed is None:
         return gain._replace(window=window)
@@ -56,8 +59,11 @@ def _totals(observation: Observation) -> tuple[int, float, float]:
 
 
 def _length(observation: Observation) -> float:
-    service = sum(task.service * task.waiting for task in observation.tasks) / observation.waiting
-    return min(max(SHORTEST, TIMES_SERVICE * service), LONGEST)
+    work, waiting = 0.0, 0
+    for task in observation.tasks:
+        work += task.service * task.waiting
+        waiting += task.waiting
+    return min(max(SHORTEST, TIMES_SERVICE * work / waiting), LONGEST)
 
 
 def _closed(

@@ -26,7 +26,6 @@ class Bounded(NamedTuple):
     binding: str  # the term that decided; "need" when nothing bounded it
     limit: int  # the smallest cap
     leave: int  # workers beyond what may be
-    demand: int  # workers that would have something to do
 
 
 def distrust(observation: Observation, memory: Memory, now: float) -> str:
@@ -85,9 +84,9 @@ def tokens(observation: Observation, memory: Memory, now: float) -> float:
     return min(full, memory.starts + rate * (now - memory.decided_at))
 
 
-def demand(observation: Observation) -> int:
+def demand(observation: Observation, waiting: int | None = None) -> int:
     """Workers that would have something to do."""
-    jobs = len(observation.remaining) + observation.waiting
+    jobs = len(observation.remaining) + (observation.waiting if waiting is None else waiting)
     return max(observation.busy, -(-jobs // observation.limits.concurrency))
 
 
@@ -97,16 +96,22 @@ def least(limits: Limits) -> int:
 
 
 def bounded(
-    need: int, observation: Observation, *, gain_cap: float | None = None, budget: float = math.inf
+    need: int,
+    observation: Observation,
+    useful: int,
+    *,
+    gain_cap: float | None = None,
+    budget: float = math.inf,
 ) -> Bounded:
-    """As many as are needed, within the caps; the minimum and the warm spares whatever the caps say."""
+    """As many as are needed, within the caps; the minimum and the warm spares whatever the caps say. `useful`
+    is the demand: more than that would have nothing to do."""
     limits = observation.limits
     allowed, reason = float(limits.most), "max"
     if observation.cap is not None and observation.cap < allowed:
         allowed, reason = observation.cap, observation.cap_reason
     if gain_cap is not None and gain_cap < allowed:
         allowed, reason = int(gain_cap), "gain"
-    cap, name, alive, useful = allowed, reason, observation.alive, demand(observation)
+    cap, name, alive = allowed, reason, observation.alive
     if max(useful, alive) < cap and limits.start_cost <= DEAR_START:
         cap, name = max(useful, alive), "demand"
     if alive + budget < cap:
@@ -118,7 +123,7 @@ def bounded(
     if wanted < least(limits):
         wanted, binding = least(limits), "min"
     leave = max(0, alive - max(int(allowed), least(limits)))
-    return Bounded(wanted, binding, int(cap), leave, useful)
+    return Bounded(wanted, binding, int(cap), leave)
 
 
 def kept(observation: Observation, base: int) -> int:

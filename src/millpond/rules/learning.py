@@ -1,14 +1,15 @@
 """What a task really needs, from what its jobs were seen to use.
 
 A histogram whose old entries fade: half as heavy after a day. The request is its 95th percentile and a bit
-more. A task that ran out of memory asks for more at once, for a while, however few were seen.
+more. A task that ran out of memory asks for more at once, for a while, however few were seen. What was
+learned can be written down and read back, by a clock of another process.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 HALF_LIFE = 86_400.0
 RATIO = 1.1  # each bucket ends so many times higher than the one before
@@ -16,6 +17,7 @@ MARGIN = 1.15
 MEMORY_SHARE, CPU_SHARE, RUN_SHARE = 0.95, 0.90, 0.95
 RAISED_FOR = 3600.0
 FORGOTTEN = 1e-3  # a bucket lighter than this is dropped
+MOST_PLACES, HEAVIEST = 500, 1e6  # what may be read back: anybody may have written it
 
 
 class Seen(NamedTuple):
@@ -27,8 +29,7 @@ class Seen(NamedTuple):
 
 def see(seen: Seen, value: float, now: float, weight: float = 1.0) -> Seen:
     """One more measurement."""
-    faded = 0.5 ** (max(0.0, now - seen.at) / HALF_LIFE) if seen.weights else 1.0
-    weights = {place: old * faded for place, old in seen.weights.items() if old * faded > FORGOTTEN}
+    weights = dict(aged(seen, now).weights)
     place = bucket(value)
     weights[place] = weights.get(place, 0.0) + weight
     return Seen(weights, now)
@@ -43,6 +44,12 @@ def percentile(seen: Seen, share: float) -> float | None:
         if total >= wanted - 1e-9:
             return upper(place)
     return None
+
+
+def aged(seen: Seen, now: float) -> Seen:
+    """As heavy as it is at this instant; what has faded away is dropped."""
+    faded = 0.5 ** (max(0.0, now - seen.at) / HALF_LIFE) if seen.weights else 1.0
+    return Seen({place: old * faded for place, old in seen.weights.items() if old * faded > FORGOTTEN}, now)
 
 
 def bucket(value: float) -> int:
@@ -92,3 +99,45 @@ class Learned(NamedTuple):
         wanted = max(int(used * MARGIN), 2 * had if double else 0, self.raised)
         seen = see(self.memory, used / 1e6, now) if used else self.memory
         return self._replace(memory=seen, raised=wanted, raised_until=now + RAISED_FOR)
+
+    # --- kept over a restart ------------------------------------------------------------------------------
+    def to_value(self, now: float) -> dict[str, Any]:
+        """For JSON, as it is at this instant."""
+        seen = {name: aged(getattr(self, name), now).weights for name in HISTOGRAMS}
+        value: dict[str, Any] = {
+            name: [[place, round(weight, 3)] for place, weight in weights.items()]
+            for name, weights in seen.items()
+            if weights
+        }
+        if now < self.raised_until:
+            value["raised"] = [self.raised, round(self.raised_until - now, 1)]
+        return value
+
+    @classmethod
+    def from_value(cls, value: Any, now: float, elapsed: float) -> Learned:
+        """Read it back so many seconds later; whatever does not look like it is left out."""
+        found = value if isinstance(value, dict) else {}
+        memory, cpu, run = (aged(_seen(found.get(name), now - elapsed), now) for name in HISTOGRAMS)
+        raised: Any = found.get("raised")
+        if not _is_pair(raised) or raised[1] <= elapsed:
+            return cls(memory, cpu, run)
+        left = min(raised[1] - elapsed, RAISED_FOR)
+        return cls(memory, cpu, run, raised=int(raised[0]), raised_until=now + left)
+
+
+HISTOGRAMS = ("memory", "cpu", "run")
+
+
+def _seen(rows: Any, at: float) -> Seen:
+    pairs = [row for row in rows if _is_pair(row)] if isinstance(rows, list) else []
+    return Seen(
+        {int(place): float(min(weight, HEAVIEST)) for place, weight in pairs if place < MOST_PLACES}, at
+    )
+
+
+def _is_pair(row: Any) -> bool:
+    return (
+        isinstance(row, list)
+        and len(row) == 2
+        and all(isinstance(n, int | float) and not isinstance(n, bool) and 0 <= n < math.inf for n in row)
+    )

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from typing import assert_never
 
+import msgspec
+
 from millpond.job import (
     DAY,
     ENDS,
     MICROSECONDS,
+    Attempt,
     Cancelled,
     Crashed,
     Instant,
@@ -29,6 +32,8 @@ from millpond.job import (
     Unsatisfiable,
 )
 from millpond.rules.retry import delay_after
+
+_encode = msgspec.json.Encoder().encode
 
 BLOCKED, SCHEDULED, QUEUED, RUNNING = (
     JobState.BLOCKED,
@@ -222,3 +227,18 @@ def _same_place(
         lost=job.lost if lost is None else lost,
         alone=alone,
     )
+
+
+def rescued(job: Job, dead: str, now: Instant) -> Transition:
+    """The verdict on a job whose node is gone."""
+    has_begun = job.started_at is not None
+    verdict = settle(job, Lost(started=has_begun), now)
+    line = Attempt(
+        number=verdict.attempt,
+        node=dead,
+        ended="lost",
+        ended_at=now,
+        started_at=job.started_at,
+        message="its node was gone" if has_begun else "its node was gone before it began",
+    )
+    return msgspec.structs.replace(verdict, line=_encode(line))

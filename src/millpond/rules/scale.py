@@ -36,55 +36,54 @@ class ScaleForWait(NamedTuple):
         is_stepped = observation.oldest < 0  # a clock went back: nobody is older than 0, and nobody leaves
         if is_stepped:
             observation = observation._replace(oldest=0.0)
+        waiting, alive = observation.waiting, observation.alive  # each is a sum: once is enough
         known = gain.learned(observation, memory.gain, now)
         base = (self._base(observation) + observation.poison) / observation.limits.concurrency
-        backlog = self._more(observation)
-        present = observation.alive if observation.waiting else observation.busy
+        backlog = self._more(observation, waiting, alive) if waiting else 0.0
+        present = alive if waiting else observation.busy
         need = max(round(base), math.ceil(present + backlog - 1e-9))
         budget = guard.tokens(observation, memory, now)
-        bounded = guard.bounded(need, observation, gain_cap=known.cap, budget=budget)
+        useful = guard.demand(observation, waiting)
+        bounded = guard.bounded(need, observation, useful, gain_cap=known.cap, budget=budget)
         binding = bounded.binding
         if binding == "need":
             binding = "backlog" if backlog else "running" if need == present else "base"
         decision = Decision(
             wanted=bounded.wanted,
-            keep=observation.alive if is_stepped else guard.kept(observation, round(base)),
+            keep=alive if is_stepped else guard.kept(observation, round(base)),
             idle_timeout=guard.idle_timeout(observation.limits),
-            alive=observation.alive,
+            alive=alive,
             leave=bounded.leave,
             base=round(base, 3),
             backlog=round(backlog, 3),
-            demand=bounded.demand,
+            demand=useful,
             limit=bounded.limit,
             binding=binding,
             oldest=observation.oldest,
             max_wait=self.max_wait,
             poison=observation.poison,
-            eager=self._eager() if observation.waiting else 0.0,
+            eager=self._eager() if waiting else 0.0,
         )
-        return decision, memory._replace(
-            decided_at=now, wanted=bounded.wanted, starts=budget - decision.start, gain=known
-        )
+        started = max(0, bounded.wanted - alive)
+        return decision, Memory(now, bounded.wanted, budget - started, known, memory.own)
 
     def _eager(self) -> float:
         return min(max(EAGER[0], EAGER_SHARE * self.max_wait), EAGER[1])
 
-    def _more(self, observation: Observation) -> float:
+    def _more(self, observation: Observation, waiting: int, alive: int) -> float:
         """How many workers beyond those there are would let everything in line begin in time.
 
         Within `slack` seconds a place whose job has r seconds to go begins about slack / r jobs, a free one
         the first at once and then one in each service time. What is left over needs new workers, which are
         free places. The oldest job must begin sooner than the line as a whole.
         """
-        waiting = observation.waiting
-        if not waiting:
-            return 0.0
-        work = 0.0
+        work = freed = 0.0
         for task in observation.tasks:
             work += task.waiting * task.service
         service = max(work / waiting, 1e-6)
-        freed = sum(1.0 / seconds for seconds in observation.remaining)  # places that become free in a second
-        free = observation.alive * observation.limits.concurrency - len(observation.remaining)
+        for seconds in observation.remaining:
+            freed += 1.0 / seconds  # places that become free in a second
+        free = alive * observation.limits.concurrency - len(observation.remaining)
         left = HEADROOM * self.max_wait - observation.limits.start_cost
         shortest = max(SHORTEST * self.max_wait, 1e-3)
         more = 0.0
@@ -125,7 +124,7 @@ class ScaleByDepth(NamedTuple):
         grow = math.ceil(waiting / self.up) if waiting >= self.up else 0
         shrink = int(waiting < self.down and observation.idle > 0)
         need = max(alive, alive - observation.starting + grow) - shrink
-        bounded = guard.bounded(need, observation)
+        bounded = guard.bounded(need, observation, guard.demand(observation, waiting))
         decision = Decision(
             wanted=bounded.wanted,
             keep=guard.kept(observation, alive - shrink),
@@ -133,7 +132,7 @@ class ScaleByDepth(NamedTuple):
             alive=alive,
             leave=bounded.leave,
             backlog=float(grow),
-            demand=bounded.demand,
+            demand=guard.demand(observation, waiting),
             limit=bounded.limit,
             binding="depth" if bounded.binding == "need" else bounded.binding,
             oldest=observation.oldest,

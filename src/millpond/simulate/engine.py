@@ -12,8 +12,8 @@ from collections import Counter, deque
 from heapq import heappop, heappush
 from typing import Any
 
-from millpond.rules.estimate import Estimates
-from millpond.rules.observation import Decision, Memory, Observation
+from millpond.rules.estimate import ANY, Estimates, Loads
+from millpond.rules.observation import Decision, Memory, Observation, TaskLoad
 from millpond.rules.scale import EVERY
 from millpond.simulate.records import Faults, Law, Run, Setting, Workload
 from millpond.simulate.tally import Tally
@@ -35,6 +35,7 @@ class _Simulation:
         self.law = law
         self.setting = setting
         self.rhythm: float = getattr(law, "rhythm", EVERY)
+        self.counts_only: bool = getattr(law, "counts_only", False)  # it asks for no estimates
         self.limits = setting.limits
         self.faults = setting.faults
         self.chance = random.Random(setting.seed)
@@ -73,15 +74,21 @@ class _Simulation:
             self.idle.append(0.0)
         self.tally.workers(0.0, len(self.idle))
         arrivals, total = self.workload.arrivals, len(self.workload.arrivals)
+        ends, starting, shared_ends, plagues, idle = (
+            self.ends, self.starting, self.shared_ends, self.plagues, self.idle,
+        )  # fmt: skip
         while True:
             arrival = arrivals[self.next_arrival] if self.next_arrival < total else NEVER
-            end, shared_end = self.ends[0][0] if self.ends else NEVER, self._shared_end()
-            ready = self.starting[0] if self.starting else NEVER
-            plague = self.plagues[0][0] if self.plagues else NEVER
+            end = ends[0][0] if ends else NEVER
+            shared_end = self._shared_end() if shared_ends else NEVER
+            ready = starting[0] if starting else NEVER
+            plague = plagues[0][0] if plagues else NEVER
             moment = min(arrival, end, shared_end, ready, plague, self.next_tick, self.eager_at)
             if arrival is NEVER and not self.queue and not self.running and not self.blocked:
                 break
-            self._advance(moment)
+            if self.shared or (idle and idle[0] + self.idle_timeout <= moment):
+                self._advance(moment)
+            self.now = moment
             if moment == ready:
                 self.starting.popleft()
                 self._free()
@@ -96,7 +103,7 @@ class _Simulation:
                 self._plague()
             else:
                 self._decide(is_tick=moment == self.next_tick)
-        return self.tally.finished(self.workload.name, self.now, sum(self.workload.services))
+        return self.tally.finished(self.workload, self.now)
 
     def _advance(self, moment: float) -> None:
         """Let time pass; workers whose idle time ends meanwhile leave at their own moment."""
@@ -106,14 +113,11 @@ class _Simulation:
             self._left(left_at)
         if self.shared:
             self.slow_time += (moment - self.now) / self._slowness()
-        self.now = moment
 
     def _slowness(self) -> float:
         return max(1.0, self.shared / self.faults.places)
 
     def _shared_end(self) -> float:
-        if not self.shared_ends:
-            return NEVER
         return self.now + max(0.0, self.shared_ends[0][0] - self.slow_time) * self._slowness()
 
     # --- jobs ---------------------------------------------------------------------------------------
@@ -121,7 +125,6 @@ class _Simulation:
         number, workload = self.next_arrival, self.workload
         self.next_arrival += 1
         task = workload.tasks[number] if workload.tasks else "job"
-        self.tally.arrival(self.now)
         held = (self.now, workload.services[number], task)
         if self._is_blocked(task):
             self.blocked.append(held)
@@ -141,21 +144,22 @@ class _Simulation:
 
     def _begin(self, held: Held) -> None:
         since, service, task = held
+        now, tally = self.now, self.tally
         self.numbers += 1
-        self.tally.began(self.now, self.now - since)
-        self.running[self.numbers] = (self.now, held)
+        tally.waits.append(now - since)
+        tally.begun.append(now)
+        self.running[self.numbers] = (now, held)
         if self.faults.contended is not None and self.faults.contended in ("", task):
             self.shared += 1
             heappush(self.shared_ends, (self.slow_time + service, self.numbers))
         else:
-            heappush(self.ends, (self.now + service, self.numbers))
+            heappush(self.ends, (now + service, self.numbers))
 
     def _end(self, number: int) -> None:
         found = self.running.pop(number, None)
         if found is None:
             return  # its worker has died
-        begun, (_, service, task) = found
-        self.tally.ended(service)
+        begun, (_, _, task) = found
         self.finished.append((task, self.now - begun))
         self._free()
 
@@ -218,7 +222,8 @@ class _Simulation:
         now = self.now
         if is_tick:
             self.next_tick = now + self.rhythm
-            self.estimates = self.estimates.after(now, self.arrived, self.finished)
+            if not self.counts_only:
+                self.estimates = self.estimates.after(now, self.arrived, self.finished)
             self.arrived = Counter()
             self.finished = []
         self.eager_at = NEVER
@@ -228,8 +233,11 @@ class _Simulation:
 
     def _observed(self) -> Observation:
         now = self.now
-        running = [(held[2], now - begun) for begun, held in self.running.values()]
-        loads = self.estimates.loads(self.waiting, running)
+        if self.counts_only:
+            loads = Loads((TaskLoad(ANY, waiting=len(self.queue)),), (), ())
+        else:
+            running = [(held[2], now - begun) for begun, held in self.running.values()]
+            loads = self.estimates.loads(self.waiting, running)
         outage = self._is_out(now)
         oldest = now - self.queue[0][0] + self.clock_shift if self.queue else 0.0
         return Observation(

@@ -24,7 +24,7 @@ def read(
     """The last so many minutes of a queue, or of all of them."""
     until = store.clock.now() // MINUTE_IN_MICROSECONDS + 1
     found = [row for row in store.statistics(until - minutes, until) if queue in (None, row.queue)]
-    return workload(found, queue or "every queue", service, seed)
+    return workload(found, queue or "any queue", service, seed)
 
 
 def workload(rows: Iterable[Minute], name: str, service: Service | None = None, seed: int = 1) -> Workload:
@@ -37,7 +37,9 @@ def workload(rows: Iterable[Minute], name: str, service: Service | None = None, 
         for bucket, count in row.run.items():
             runs[bucket] = runs.get(bucket, 0) + count
     if not sum(by_minute.values()):
-        raise OptionError(f"the store has no history of {name}: it is written as jobs are enqueued and run")
+        raise OptionError(
+            f"the store has no history of {name} in that time: it is written as jobs are enqueued and run"
+        )
     first, last = min(by_minute), max(by_minute)
     moments = arrivals.by_counts([by_minute.get(m, 0) for m in range(first, last + 1)], chance, 60.0)
     if service is None and not runs:

@@ -145,6 +145,11 @@ ALL = {
 }  # fmt: skip
 
 
+def is_scenario(name: str) -> bool:
+    """Is there one of this name?"""
+    return name.upper() in ALL
+
+
 def find(name: str) -> Scenario:
     """A scenario by its name."""
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 
 from millpond.rules.observation import Decision
-from millpond.simulate.records import Minute, Run
+from millpond.simulate.records import Minute, Run, Workload
 
 
 class Tally:
@@ -14,12 +14,12 @@ class Tally:
     def __init__(self, max_wait: float) -> None:
         self.max_wait = max_wait
         self.waits = array("d")
+        self.begun = array("d")  # when each of these began
         self.lost_seconds = 0.0
         self.starts = 0
         self._alive = 0
         self._since = 0.0
         self._worker_seconds = 0.0
-        self._busy_seconds = 0.0
         self._reversals = 0
         self._direction = 0
         self._most = 0
@@ -27,23 +27,11 @@ class Tally:
         self._minutes: dict[int, list[float]] = {}  # arrivals, worker seconds, begun, late, worst
 
     def _minute(self, at: float) -> list[float]:
-        return self._minutes.setdefault(int(at // 60), [0.0, 0.0, 0.0, 0.0, 0.0])
-
-    def arrival(self, at: float) -> None:
-        """A job arrived."""
-        self._minute(at)[0] += 1
-
-    def began(self, at: float, wait: float) -> None:
-        """A job began after a wait."""
-        self.waits.append(wait)
-        minute = self._minute(at)
-        minute[2] += 1
-        minute[3] += wait > self.max_wait
-        minute[4] = max(minute[4], wait)
-
-    def ended(self, service: float) -> None:
-        """A job ended."""
-        self._busy_seconds += service
+        number = int(at // 60)
+        found = self._minutes.get(number)
+        if found is None:
+            found = self._minutes[number] = [0.0, 0.0, 0.0, 0.0, 0.0]
+        return found
 
     def decision(self, decision: Decision) -> None:
         """The policy has spoken."""
@@ -75,27 +63,39 @@ class Tally:
 
     def _spend(self, until: float) -> None:
         """Charge the workers there were up to now, minute by minute."""
-        at = self._since
+        at, alive = self._since, self._alive
         while at < until:
             step = min(until, (at // 60 + 1) * 60)
-            self._minute(at)[1] += self._alive * (step - at)
-            self._worker_seconds += self._alive * (step - at)
+            seconds = alive * (step - at)
+            self._minute(at)[1] += seconds
+            self._worker_seconds += seconds
             at = step
         self._since = max(self._since, until)
 
-    def finished(self, name: str, at: float, work: float) -> Run:
-        """Close the books."""
+    def _count_jobs(self, arrivals: array[float]) -> None:
+        """What arrived and began in each minute."""
+        for at in arrivals:
+            self._minute(at)[0] += 1
+        for at, wait in zip(self.begun, self.waits, strict=True):
+            minute = self._minute(at)
+            minute[2] += 1
+            minute[3] += wait > self.max_wait
+            minute[4] = max(minute[4], wait)
+
+    def finished(self, workload: Workload, at: float) -> Run:
+        """Close the books: every job has ended."""
         self._spend(at)
+        self._count_jobs(workload.arrivals)
         minutes, in_line = [], 0.0
         for number in range(max(self._minutes, default=-1) + 1):
             arrivals, seconds, begun, late, worst = self._minutes.get(number, [0.0] * 5)
             in_line += arrivals - begun
             minutes.append(Minute(number, int(arrivals), seconds / 60, 0.0, int(in_line), int(late), worst))
         return Run(
-            workload=name,
+            workload=workload.name,
             waits=self.waits,
             worker_seconds=self._worker_seconds,
-            busy_seconds=self._busy_seconds,
+            busy_seconds=workload.work,
             starts=self.starts,
             reversals=self._reversals,
             most_workers=self._most,

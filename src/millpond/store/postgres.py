@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
@@ -27,18 +28,22 @@ from millpond.errors import (
     StoreRefused,
     StoreUnavailable,
 )
-from millpond.job import Enqueued, NewJob
+from millpond.job import Enqueued, Job, NewJob
+from millpond.store.clock import ServerClock
 from millpond.store.forks import watch_forks
-from millpond.store.postgres_address import PostgresAddress, PostgresClock
+from millpond.store.postgres_address import PostgresAddress
 from millpond.store.postgres_arrays import array
 from millpond.store.postgres_connection import PatientConnection
 from millpond.store.postgres_statements import THE_CALLERS, Names, text_of
-from millpond.store.relational import enqueue
+from millpond.store.protocol import Document, Tick
+from millpond.store.relational import enqueue, reading, records
 from millpond.store.relational.query import LeaseClock, Many, Query, Row, Steps
+from millpond.store.relational.tallies import gathered
 from millpond.store.relational.verbs import RelationalStore
 
 T = TypeVar("T")
-SCHEMA = 1
+SCHEMA = 2
+STEPS = {1: "from_1_to_2"}  # the statements that lead from a version to the next
 # The last: a process that is stopped between two statements must not keep its locks
 BEGIN = (
     "BEGIN; SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = '30s'; "
@@ -62,7 +67,7 @@ class PostgresStore(RelationalStore):
         self._options = PostgresAddress(url)
         self.url = self._options.shown
         self.schema = self._options.schema
-        self.clock = PostgresClock()
+        self.clock = ServerClock()
         self._guard = threading.Lock()
         self._idle: deque[Connection[Row]] = deque()
         self._checked = False
@@ -80,12 +85,31 @@ class PostgresStore(RelationalStore):
             return self._retried(lambda: self._at_once(lambda now: enqueue.enqueue_at_once(jobs, now)))
         return super().enqueue(jobs, transaction)
 
+    def plan(self, ticks: Sequence[Tick]) -> list[bool]:
+        """Record ticks and enqueue their jobs, in one round trip where that can be."""
+        if ticks and self._pooled is False and records.is_plain(ticks):
+            return self._retried(lambda: self._at_once(lambda now: records.plan_at_once(ticks, now)))
+        return super().plan(ticks)
+
+    def record(self, name: str, value: bytes | None = None, version: int | None = None) -> Document:
+        """Read or write a versioned document: one statement, one round trip."""
+        if self._pooled is False:
+            make = partial(records.record, name, value, version)
+            return self._retried(lambda: self._at_once(lambda _: make(), changes=value is not None))
+        return super().record(name, value, version)
+
+    def get(self, ids: Sequence[str]) -> list[Job | None]:
+        """Whole jobs, in the order asked: one statement, one round trip."""
+        if self._pooled is False:
+            return self._at_once(lambda _: reading.get(ids), changes=False)
+        return super().get(ids)
+
     async def aenqueue(self, jobs: Sequence[NewJob], transaction: AsyncConnection[Any]) -> list[Enqueued]:
         """Store jobs in the transaction of an async connection."""
         if not isinstance(transaction, AsyncConnection):
             raise StoreRefused(_wrong_connection("AsyncConnection", transaction))
         await self._to_thread_if_needed()
-        steps = enqueue.enqueue(jobs, self.clock.now(), parks=False)
+        steps = gathered(enqueue.enqueue(jobs, self.clock.now(), parks=False))
         cursor = psycopg.AsyncRawCursor(transaction, row_factory=tuple_row)
         try:
             if _begins_by_itself(transaction):
@@ -137,7 +161,7 @@ class PostgresStore(RelationalStore):
                 raise StoreError(f"{self.url}: {type(error).__name__}: {error}") from error
             return value
 
-    def _at_once(self, make: Callable[[int], Steps[T]]) -> T:
+    def _at_once(self, make: Callable[[int], Steps[T]], *, changes: bool = True) -> T:
         """Run a verb of a single statement, which is its own transaction, within the session's bounds."""
         with self._connection() as connection:
             try:
@@ -147,7 +171,7 @@ class PostgresStore(RelationalStore):
             except psycopg.errors.DeadlockDetected:
                 raise
             except psycopg.OperationalError as error:
-                raise self._broken(error, maybe=True) from error
+                raise self._broken(error, maybe=changes) from error
             except psycopg.Error as error:
                 raise StoreError(f"{self.url}: {type(error).__name__}: {error}") from error
 
@@ -162,6 +186,7 @@ class PostgresStore(RelationalStore):
     def _drive(self, cursor: psycopg.RawCursor[Row], steps: Steps[T], *, joined: bool = False) -> T:
         """Answer each request of a verb until it returns."""
         prepare = None if joined else self._prepares()
+        steps = gathered(steps)
         try:
             request = next(steps)
             while True:
@@ -317,15 +342,19 @@ class PostgresStore(RelationalStore):
         return int(version)
 
     def migrate(self) -> list[str]:
-        """Create the tables, or say that they are up to date. One at a time, by the server's lock."""
+        """Create the tables, or bring older ones up to date. One at a time, by the server's lock."""
+        done: list[str] = []
         connection = self._take()
         try:
             with connection.transaction():
                 connection.execute(UNHURRIED)
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (0x6D696C6C,))
-                if self._version(connection) is not None:
+                while (version := self._version(connection)) in STEPS:
+                    connection.execute(text_of(STEPS[version], self._names))
+                    done.append(f"brought {self.url} from version {version} to {version + 1}")
+                if version is not None:
                     self._check(connection)
-                    return []
+                    return done
                 connection.execute(text_of("schema", self._names))
         except psycopg.Error as error:
             raise StoreError(f"cannot migrate {self.url}: {error}") from error

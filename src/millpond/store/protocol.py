@@ -130,7 +130,7 @@ class Minute(msgspec.Struct, frozen=True):
 
     queue: str
     minute: int  # minutes since 1970
-    counts: dict[str, int]  # enqueued, completed, dead, cancelled, retried
+    counts: dict[str, int]  # enqueued, completed, dead, cancelled, retried, replayed
     wait: dict[int, int]  # histogram: bucket -> count; bucket b holds [2**(b/2), 2**((b+1)/2)) microseconds
     run: dict[int, int]
 

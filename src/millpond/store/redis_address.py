@@ -1,17 +1,11 @@
-"""Which Redis or Valkey server a URL means, and the time there as far as it is known here.
-
-The clock that counts is the server's; scripts ask it themselves. This one only saves asking.
-"""
+"""Which Redis or Valkey server a URL means, and how it is shown to people."""
 
 from __future__ import annotations
 
-import time
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from millpond.config import hide_password
 from millpond.errors import OptionError
-
-SAMPLE = 10.0  # seconds between two comparisons of the server's clock with ours
 
 
 class Address:
@@ -35,32 +29,3 @@ class Address:
         shown = f"{user}@{place}" if at and user else place
         query = f"?{parts.query}" if parts.query else ""
         self.url = hide_password(f"{parts.scheme}://{shown}{parts.path}{query}")
-
-
-class RedisClock:
-    """The server's clock, followed by our monotonic one: a step of our wall clock moves nothing. `shift`
-    moves it, `freeze` stops it; only tests ever do."""
-
-    def __init__(self) -> None:
-        self.shift = 0
-        self.frozen: int | None = None
-        self._offset = (time.time_ns() - time.monotonic_ns()) // 1000  # until the server has been asked
-        self._sampled_at = -SAMPLE
-
-    def is_old(self) -> bool:
-        """Is it time to ask the server again?"""
-        return time.monotonic() - self._sampled_at > SAMPLE
-
-    def set(self, server: int) -> None:
-        """Take this for the server's time now."""
-        self._offset = server - time.monotonic_ns() // 1000
-        self._sampled_at = time.monotonic()
-
-    def now(self) -> int:
-        """About what the server's clock says; scripts ask the server itself."""
-        running = time.monotonic_ns() // 1000 + self._offset
-        return (running if self.frozen is None else self.frozen) + self.shift
-
-    def freeze(self) -> None:
-        """Stop the clock; from here on only `shift` moves it."""
-        self.frozen = time.time_ns() // 1000

@@ -9,16 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-import msgspec
-
-from millpond.job import Attempt, Job, Lost, Transition
-from millpond.rules.lifecycle import settle
+from millpond.rules.lifecycle import rescued
 from millpond.store.redis_records import transition, whole_job
 from millpond.store.redis_server import Server
 from millpond.store.relational.rows import Damaged
 
 BATCH = 500  # jobs revived in one step
-_encode = msgspec.json.Encoder().encode
 
 
 def revive(server: Server, dead: str) -> int:
@@ -54,20 +50,7 @@ def _decide(
             damaged.append(row[0].decode())
             continue
         if job.node == dead and row[0] not in refused:
-            verdicts.append(transition(job.id, job.token, _verdict(job, dead, now)))
+            verdicts.append(transition(job.id, job.token, rescued(job, dead, now)))
         else:
             damaged.append(job.id)
     return verdicts, damaged
-
-
-def _verdict(job: Job, dead: str, now: int) -> Transition:
-    verdict = settle(job, Lost(started=job.started_at is not None), now)
-    attempt = Attempt(
-        number=verdict.attempt,
-        node=dead,
-        ended="lost",
-        ended_at=now,
-        started_at=job.started_at,
-        message="its node was gone" if job.started_at is not None else "its node was gone before it began",
-    )
-    return msgspec.structs.replace(verdict, line=_encode(attempt))

@@ -32,8 +32,9 @@ from millpond.errors import (
     StoreRefused,
     StoreUnavailable,
 )
+from millpond.store.clock import ServerClock
 from millpond.store.protocol import LOOK
-from millpond.store.redis_address import Address, RedisClock
+from millpond.store.redis_address import Address
 from millpond.store.redis_answers import CODES, Moved, NoFunctions, Unknown, translated
 from millpond.store.redis_records import pack
 from millpond.store.redis_scripts import Script, script
@@ -64,7 +65,7 @@ class Server:
     def __init__(self, address: Address | None, client: Any = None, namespace: str = "millpond") -> None:
         self.url = address.url if address else f"redis client {type(client).__name__}, namespace {namespace}"
         self.key = "{" + (address.namespace if address else namespace) + "}:schema"
-        self.clock = RedisClock()
+        self.clock = ServerClock()
         self._address = address
         self._given = client
         self._client: Any = client

@@ -23,10 +23,10 @@ from millpond.store.clock import Clock
 from millpond.store.file_systems import refuse_network
 from millpond.store.forks import watch_forks
 from millpond.store.relational.query import LeaseClock, Many, Query, Row, Steps
+from millpond.store.relational.tallies import gathered
 from millpond.store.relational.verbs import RelationalStore
 from millpond.store.sqlite_mending import mend
 from millpond.store.sqlite_schema import (
-    SCHEMA,
     add_functions,
     create_private,
     create_tables,
@@ -34,6 +34,7 @@ from millpond.store.sqlite_schema import (
     schema_of,
     switch_to_wal,
     translated,
+    update_tables,
 )
 from millpond.store.sqlite_statements import statements
 from millpond.store.wal_watch import WalWatch
@@ -187,6 +188,7 @@ class SQLiteStore(RelationalStore):
 
     def drive(self, connection: apsw.Connection, steps: Steps[T]) -> T:
         """Answer each request of a verb until it returns."""
+        steps = gathered(steps)
         answer: list[Row] = []
         try:
             request = next(steps)
@@ -283,12 +285,12 @@ class SQLiteStore(RelationalStore):
         self._changed.release()
 
     def migrate(self) -> list[str]:
-        """Create the tables, or say that they are up to date."""
+        """Create the tables, bring older ones up to date, or say that there is nothing to do."""
         with self._lock:
             connection = self._connection or self._connect()
-            made = create_tables(connection, self.url)
+            done = update_tables(connection, self.url)
             self._connection, self._owner = connection, os.getpid()
-        return [f"created the tables of version {SCHEMA} in {self.url}"] if made else []
+        return done
 
     def durability(self) -> str:
         """What an acknowledged job survives."""

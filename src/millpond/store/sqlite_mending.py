@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import apsw
 
+from millpond.store.sql import statement
+
 TEXTS = (
     "id", "task", "queue", "state", "reason", "node", "unique_key", "unique_for", "slots", "depends_on",
     "parked", "options", "attempts",
@@ -27,6 +29,8 @@ def mend(connection: apsw.Connection) -> int:
         if "id" in bad:
             bad["id"] += f"-{seq}"  # two that were damaged alike must not become one
         connection.execute(f"UPDATE millpond_jobs SET {places} WHERE seq = ?", (*bad.values(), seq))  # noqa: S608
+    if broken:
+        connection.execute(statement("sqlite", "recount"))  # a queue or a state may have another name now
     return len(broken)
 
 

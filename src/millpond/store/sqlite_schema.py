@@ -15,7 +15,8 @@ from millpond.errors import SchemaOutdated, StoreBusy, StoreRefused, StoreUnavai
 from millpond.store.relational.rows import kept_lines
 from millpond.store.sql import statement
 
-SCHEMA = 1
+SCHEMA = 2
+STEPS = {1: ("from_1_to_2", "recount")}  # the statements that lead from a version to the next
 
 
 def create_tables(connection: apsw.Connection, url: str) -> bool:
@@ -35,6 +36,31 @@ def create_tables(connection: apsw.Connection, url: str) -> bool:
     except apsw.Error as error:
         raise translated(error, url) from error
     return False
+
+
+def update_tables(connection: apsw.Connection, url: str) -> list[str]:
+    """Create what a new file needs, or take an older one from version to version, each step whole or not at
+    all; returns what was done."""
+    try:
+        while (version := schema_of(connection)) in STEPS:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                if schema_of(connection) == version:  # or somebody else did it while we waited
+                    for name in STEPS[version]:
+                        connection.execute(statement("sqlite", name))
+                    connection.execute("UPDATE millpond_meta SET version = ?", (version + 1,))
+                    connection.execute("COMMIT")
+                    return [
+                        f"brought {url} from version {version} to {version + 1}",
+                        *update_tables(connection, url),
+                    ]
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+    except apsw.Error as error:
+        raise translated(error, url) from error
+    made = create_tables(connection, url)
+    return [f"created the tables of version {SCHEMA} in {url}"] if made else []
 
 
 def refuse_other_versions(version: int | None, url: str) -> None:

@@ -12,10 +12,23 @@ from typing import Any, NamedTuple
 import msgspec
 
 from millpond.store.relational.query import Many, Query, Row
+from millpond.store.relational.tallies import NOW
 from millpond.store.sql import statement
 
-LOOKS = {"finish": ("finish_look", 6)}  # and how many of the parameters the look takes
-LEFT_OUT = frozenset({"claim_head"})  # it may claim less than it could: those in line are looked at instead
+# And how many of the parameters the look takes
+LOOKS = {"finish": ("finish_look", 6), "cancel_waiting": ("cancel_waiting_look", 1)}
+# One may claim less than it could: those in line are looked at instead. The other has nothing to fold here.
+LEFT_OUT = frozenset({"claim_head", "fold_tallies"})
+PLACES = {
+    "blocked": ("state = 'blocked'", "millpond_blocked"),
+    "scheduled": ("state = 'scheduled'", "millpond_due"),
+    "queued": ("state = 'queued' AND parked IS NULL", "millpond_ready"),
+    "parked": ("state = 'queued' AND parked IS NOT NULL", "millpond_parked"),
+    "running": ("state = 'running'", "millpond_running"),
+    "completed": ("state = 'completed' AND finished_at IS NOT NULL", "millpond_ended"),
+    "dead": ("state = 'dead' AND finished_at IS NOT NULL", "millpond_ended"),
+    "cancelled": ("state = 'cancelled' AND finished_at IS NOT NULL", "millpond_ended"),
+}  # where the jobs of a state are found without looking at others
 
 _json = msgspec.json.Encoder().encode
 
@@ -35,6 +48,8 @@ def statements(request: Query | Many) -> list[Statement]:
     rows: Sequence[Row] = request.rows
     if request.shared:
         rows = [(*request.shared, *row) for row in rows]
+    if request.name == "count":
+        return _counting(rows)
     change = Statement(statement("sqlite", request.name), rows, many=True)
     if request.name not in LOOKS:
         return [change]
@@ -42,12 +57,19 @@ def statements(request: Query | Many) -> list[Statement]:
     return [Statement(statement("sqlite", name), [row[:taken] for row in rows], many=True), change]
 
 
+def _counting(rows: Sequence[Row]) -> list[Statement]:
+    """What happened goes to one table, what there is to the other."""
+    happened = [row for row in rows if row[3] != NOW]
+    there_is = [row for row in rows if row[3] == NOW]
+    told = [("count", happened), ("tally", there_is)]
+    return [Statement(statement("sqlite", name), part, many=True) for name, part in told if part]
+
+
 # Only what was asked for is said: a condition that may be off keeps SQLite from using an index for it.
 FOUND_BY = (
     "queue = ?1",
     "task = ?2",
     "id IN (SELECT value FROM json_each(?3))",
-    "id < ?4",
 )
 
 
@@ -67,11 +89,32 @@ def _one(name: str, parameters: Sequence[Any]) -> Statement:
     if name in ("choose", "to_cancel"):
         states, *parameters = parameters
         text = statement("sqlite", f"{name}_in").replace("{states}", _literals(states))
-    elif name == "search":
-        states, *parameters = parameters
-        text = statement("sqlite", "search_in").replace("{condition}", _condition(states, parameters))
+        text = text.replace("{condition}", _condition(None, parameters[:3]))
+    elif name in ("search", "search_dead", "search_few"):
+        text, parameters = _search(name, parameters)
+    elif name in ("floor", "floor_dead"):
+        parameters = parameters[1:]
+        text = statement("sqlite", "floor_in")
+        text = text.replace("{condition}", "state = 'dead'" if name == "floor_dead" else "TRUE")
     bound = [_json(value).decode() if isinstance(value, list) else value for value in parameters]
     return Statement(text or statement("sqlite", name), bound, many=False)
+
+
+def _search(name: str, parameters: Sequence[Any]) -> tuple[str, Sequence[Any]]:
+    """Of all, of the dead, or of those of states that few are in."""
+    states: Sequence[str] | None = ["dead"]
+    if name != "search_dead":
+        states, *parameters = parameters
+    if name != "search_few":
+        text = statement("sqlite", "search_in").replace("{condition}", _condition(states, parameters[:2]))
+        return text, parameters[:5]
+    wanted = [*(states or ()), *(["parked"] if "queued" in (states or ()) else [])]
+    places = " UNION ALL ".join(
+        f"SELECT seq FROM millpond_jobs INDEXED BY {index} WHERE {condition}"  # noqa: S608 - our names
+        for condition, index in map(PLACES.__getitem__, wanted)
+    )
+    text = statement("sqlite", "search_few_in").replace("{places}", places)
+    return text.replace("{condition}", _condition(None, parameters[:2])), parameters
 
 
 def _literals(states: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from millpond.cli.output import number_of
 from millpond.job import JobState
+from millpond.node import audit
 from millpond.node.commands import send
 from millpond.store.protocol import Filter
 
@@ -34,6 +35,7 @@ def turn_queue(app: App, queue: Document) -> Deed:
 
     def do() -> str:
         app.store.configure(queue=name, paused=paused)
+        audit.write(app.store, "top", "queue.pause" if paused else "queue.resume", name)
         return f"queue {name}: {after}"
 
     return Deed(f"{verb} queue {name}?{more}", do)
@@ -45,7 +47,9 @@ def replay(app: App, queue: str, task: str | None = None) -> Deed:
     whose = f"of queue {queue}" if task is None else f"of task {task} in queue {queue}"
 
     def do() -> str:
-        return f"{number_of(app.store.replay(chosen))} {whose} queued again"
+        number = app.store.replay(chosen)
+        audit.write(app.store, "top", "dead.replay", whose, changed=number)
+        return f"{number_of(number)} {whose} queued again"
 
     return Deed(f"Run all dead jobs {whose} again, with fresh budgets?", do)
 
@@ -56,6 +60,7 @@ def drain(app: App, node: Document) -> Deed:
 
     def do() -> str:
         send(app.store, name, "drain")
+        audit.write(app.store, "top", "node.drain", name)
         return f"node {name} was told to drain"
 
     return Deed(f"Drain node {name}? It finishes what runs, gives back the rest, and stops.", do)
@@ -67,6 +72,7 @@ def recycle(app: App, worker: Document) -> Deed:
 
     def do() -> str:
         send(app.store, node, "recycle", worker=pid)
+        audit.write(app.store, "top", "worker.recycle", node, worker=pid)
         return f"node {node} was told to replace worker {pid}"
 
     return Deed(f"Replace worker {pid} of pool {worker['pool']}, once what it runs has ended?", do)
@@ -78,6 +84,8 @@ def trigger(app: App, recurring: Document) -> Deed:
 
     def do() -> str:
         done = app.orchestrator.trigger(name)
+        if done:
+            audit.write(app.store, "top", "recurring.trigger", name)
         return f"{name} was triggered" if done else f"{name} runs already and may not overlap"
 
     return Deed(f"Run {name} now?", do)
@@ -93,6 +101,7 @@ def turn_recurring(app: App, recurring: Document) -> Deed:
             app.orchestrator.disable(name, by=WHO)
         else:
             app.orchestrator.enable(name, by=WHO)
+        audit.write(app.store, "top", f"recurring.{'disable' if is_on else 'enable'}", name)
         return f"{name} is {'disabled' if is_on else 'enabled'}"
 
     more = " What runs goes on." if is_on else " Its failures are forgotten."

@@ -161,6 +161,7 @@ def _node(node: Document) -> tuple[Cell, ...]:
         text(state, STATES.get(state, WARN)),
         count(node["running"]),
         count(node["worker_count"]),
+        share((node["cpu"] or {}).get("used")),
         count(node["settled"]),
         count(node["unsettled"], WARN),
         count(node["rescued"]),
@@ -266,8 +267,8 @@ TABS: tuple[Tab, ...] = (
         "nodes",
         "Nodes",
         _columns(
-            "!node", "state", "#running", "#workers", "#settled", "#unsettled", "#rescued", "#lease", "#age",
-            "~serves",
+            "!node", "state", "#running", "#workers", "#cpu", "#settled", "#unsettled", "#rescued", "#lease",
+            "#age", "~serves",
         ),
         _nodes,
         "No node has a lease: jobs wait until one is started with `millpond run`.",

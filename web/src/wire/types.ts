@@ -161,7 +161,7 @@ export interface NodeFacts {
   queues: string[];
   pools: string[];
   reported_at: string | null;
-  cpu: Record<string, unknown> | null;
+  cpu: { used: number | null; limit: number | null } | null;
   memory: Record<string, unknown> | null;
   worker_count: number;
   workers?: WorkerRow[];

@@ -1,5 +1,5 @@
 -- uses: deleting
--- {completed, cancelled, dead, statistics} in microseconds -> {how many jobs were deleted, whether to go on}
+-- {completed, cancelled, dead, statistics, ticks} in microseconds -> {how many jobs were deleted, whether to go on}
 local number, more = 0, false
 
 local function old(key, before)
@@ -46,7 +46,7 @@ for _, minute in ipairs(old('minutes', '(' .. text(math.floor((now - args[4]) / 
     call('DEL', P .. 'minute:' .. minute)
     call('ZREM', P .. 'minutes', minute)
 end
-for key, before in pairs({graves = now - 7 * DAY, ticks = now - args[3]}) do
+for key, before in pairs({graves = now - 7 * DAY, ticks = now - args[5]}) do
     for _, member in ipairs(old(key, '(' .. text(before))) do
         call('ZREM', P .. key, member)
     end

@@ -14,6 +14,7 @@ local function revive(id, token, queue)
         erase(id, name)
     end
     count(queue, 'dead', -1)
+    note(queue, 'replayed', 0)
     leave(state_key('dead'), id)
     stand(id, queue, 'queued', rank, NOW, priority)
 end

@@ -3,7 +3,15 @@ local rescuer = call('HMGET', P .. 'node:' .. args[1], 'until', 'steady_since', 
 if not rescuer[1] or rescuer[4] == '1' or tonumber(rescuer[1]) <= now then
     return {}
 end
-local steady = now - tonumber(rescuer[2]) >= tonumber(rescuer[3])
+-- Nobody has been steady for longer than the server is up: while it was away no lease could be renewed, and who
+-- came back first must not take the others for dead. A server that does not tell is taken to be up for long.
+local told = redis.pcall('INFO', 'server')
+local up = type(told) == 'string' and tonumber(string.match(told, 'uptime_in_seconds:(%d+)'))
+local since = up and clock('0', '') - (up + 1) * 1000000 or 0
+if since > now then -- the caller's clock is not the server's
+    since = 0
+end
+local steady = now - math.max(tonumber(rescuer[2]), since) >= tonumber(rescuer[3])
 local gone, sealed = {}, {}
 for _, node in ipairs(args[2]) do
     gone[node] = true

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+
+from msgspec.structs import replace
 
 from millpond.job import DAY, ENDS, MICROSECONDS, WAITING, Instant, JobState, Slot
 from millpond.store.protocol import PAGE, Filter, Retention
 from millpond.store.relational import ends
 from millpond.store.relational.query import Many, Query, Row, Steps
-from millpond.store.relational.statistics import MINUTE
+from millpond.store.relational.reading import find
+from millpond.store.relational.statistics import MINUTE, count
+from millpond.store.relational.tallies import moves, tell
 
 
 def condition(chosen: Filter, states: frozenset[JobState]) -> tuple[list[str], Row]:
@@ -40,11 +45,15 @@ def replay(
 
     Damaged ones stay dead: by going on below them, any number of them hides nobody.
     """
-    states, parameters = condition(chosen, frozenset({JobState.DEAD}))
-    rows = (yield Query("search", (states, *parameters, below, limit))) if states else []
-    ids = sorted(row[0] for row in rows if row[4] != "damaged")
-    revived = (yield Many("replay", [(job, now, DAY) for job in ids])) if ids else []
-    return len(revived), rows[-1][0] if len(rows) == limit else None
+    if chosen.states and JobState.DEAD not in chosen.states:
+        return 0, None
+    rows, goes_on = yield from find(replace(chosen, states=(JobState.DEAD,)), limit, below)
+    queues = {row[0]: row[2] for row in rows if row[4] != "damaged"}
+    again = (yield Many("replay", [(job, now, DAY) for job in sorted(queues)])) if queues else []
+    gone = moves((queues[row[0]], "dead", "queued" if row[1] else None, 1) for row in again)
+    yield from tell(gone, now)
+    yield from count(Counter((queues[row[0]], "replayed", 0) for row in again if row[1]), now)
+    return sum(bool(row[1]) for row in again), goes_on
 
 
 def prune(retention: Retention, now: Instant, limit: int = PAGE) -> Steps[tuple[int, bool]]:
@@ -57,27 +66,30 @@ def prune(retention: Retention, now: Instant, limit: int = PAGE) -> Steps[tuple[
     number, more = 0, False
     for state in sorted(before):
         rows = yield Query("ended_before", (state.value, before[state], limit))
-        number += yield from _delete([row[0] for row in rows])
+        number += yield from _delete([row[0] for row in rows], now)
         more = more or len(rows) == limit
     yield Query("forget_uniques", (now,))
     yield Query("forget_statistics", ((now - round(retention.statistics * MICROSECONDS)) // MINUTE,))
+    yield Query("fold_tallies", (now // MINUTE - 1,))
+    yield Query("forget_tallies", ())
     yield Query("forget_graves", (now - 7 * DAY,))
-    yield Query("forget_ticks", (now - round(retention.dead * MICROSECONDS),))
+    yield Query("forget_ticks", (now - round(retention.ticks * MICROSECONDS),))
     return number, more
 
 
-def discard(chosen: Filter, limit: int = PAGE) -> Steps[tuple[int, bool]]:
+def discard(chosen: Filter, now: Instant, limit: int = PAGE) -> Steps[tuple[int, bool]]:
     """Delete ended jobs by choice. Returns how many, and whether to go on."""
     states, parameters = condition(chosen, ENDS)
     rows = (yield Query("choose", (states, *parameters, limit))) if states else []
-    number = yield from _delete([row[0] for row in rows])
+    number = yield from _delete([row[0] for row in rows], now)
     return number, len(rows) == limit
 
 
-def _delete(ids: Sequence[str]) -> Steps[int]:
+def _delete(ids: Sequence[str], now: Instant) -> Steps[int]:
     if not ids:
         return 0
-    yield Query("delete_jobs", (list(ids),))
+    gone = yield Query("delete_jobs", (list(ids),))
+    yield from tell(moves((row[0], row[1], None, int(row[2])) for row in gone), now)
     yield Query("forget_child", (list(ids),))
     return len(ids)
 

@@ -19,6 +19,7 @@ from millpond.store.protocol import Claim
 from millpond.store.relational import ends
 from millpond.store.relational.query import Many, Query, Row, Steps
 from millpond.store.relational.rows import Damaged, job_of
+from millpond.store.relational.tallies import PARKED, moves, tell
 
 WINDOW = 200  # jobs looked at together beyond those wanted
 _encode = msgspec.json.Encoder().encode
@@ -52,7 +53,8 @@ def claim(node: str, entries: Sequence[Claim], now: Instant) -> Steps[tuple[list
     if any_queue.expired:
         yield from ends.expire(now)
     if any_queue.due:
-        yield Query("promote", (now,))
+        rows = yield Query("promote", (now,))
+        yield from tell(moves((row[0], "scheduled", "queued", int(row[1])) for row in rows), now)
     jobs: list[Job] = []
     for entry in entries:
         outlook = outlooks[entry.queue]
@@ -91,8 +93,9 @@ def _take_head(node: str, queue: str, limit: int, now: Instant) -> Steps[tuple[l
     have claimed less than it could."""
     rows = yield Query("claim_head", (queue, limit, node))
     found, damaged = _read([row[:-1] for row in rows])
+    yield from tell(moves([(queue, "queued", "running", len(rows))]), now)
     yield from _let_go(found)
-    yield from _bury(damaged, now)
+    yield from _bury(damaged, "running", now)
     is_all = bool(rows) and not rows[0][-1] and not damaged
     return [candidate.job for candidate in found], is_all
 
@@ -102,7 +105,7 @@ def _look_on(node: str, entry: Claim, limit: int, now: Instant, *, roomy: bool) 
     jobs: list[Job] = []
     rows: list[Row] = []
     while len(jobs) < limit:
-        back = (yield from _step_back(entry)) if roomy or rows else set()
+        back = (yield from _step_back(entry, now)) if roomy or rows else set()
         wanted = limit - len(jobs)
         window = wanted + WINDOW if rows else wanted
         rows = yield _peek(entry, window)
@@ -111,8 +114,9 @@ def _look_on(node: str, entry: Claim, limit: int, now: Instant, *, roomy: bool) 
         if parked:
             yield Many("park", parked)
             yield Many("count_parked", sorted(Counter(slot for _, slot in parked).items()))
-        jobs += yield from _take(node, chosen)
-        yield from _bury(damaged, now)
+            yield from tell(moves([(entry.queue, None, PARKED, len(parked))]), now)
+        jobs += yield from _take(node, chosen, now)
+        yield from _bury(damaged, "queued", now)
         nothing_left = len(rows) < window and not parked
         if nothing_left or not rows:
             break
@@ -125,7 +129,7 @@ def _peek(entry: Claim, limit: int) -> Query:
     return Query("peek", (entry.queue, limit))
 
 
-def _step_back(entry: Claim) -> Steps[set[str]]:
+def _step_back(entry: Claim, now: Instant) -> Steps[set[str]]:
     """Those parked at slots that have room again, the best of each, stand in line again."""
     rows = yield Query("roomy_slots", (entry.queue,))
     if not rows:
@@ -135,6 +139,7 @@ def _step_back(entry: Claim) -> Steps[set[str]]:
     returned = Counter(row[1] for row in back)
     if returned:
         yield Many("count_parked", [(name, -number) for name, number in sorted(returned.items())])
+        yield from tell(moves([(entry.queue, PARKED, None, len(back))]), now)
     return {row[0] for row in back}
 
 
@@ -181,11 +186,12 @@ def _choose(
     return chosen, parked
 
 
-def _take(node: str, chosen: Sequence[Candidate]) -> Steps[list[Job]]:
+def _take(node: str, chosen: Sequence[Candidate], now: Instant) -> Steps[list[Job]]:
     """Make these jobs ours."""
     if not chosen:
         return []
     yield Many("claim", [(candidate.job.id, node) for candidate in chosen])
+    yield from tell(moves([(chosen[0].job.queue, "queued", "running", len(chosen))]), now)
     yield from _let_go(chosen)
     return [candidate.job for candidate in chosen]
 
@@ -201,7 +207,8 @@ def _let_go(claimed: Sequence[Candidate]) -> Steps[None]:
         yield Many("release_unique", sorted(short))
 
 
-def _bury(ids: Sequence[str], now: Instant) -> Steps[None]:
+def _bury(ids: Sequence[str], before: str, now: Instant) -> Steps[None]:
     if ids:
         rows = yield Many("bury", [(job, now) for job in ids])
+        yield from tell(moves((row[2], before, "dead", 1) for row in rows), now)
         yield from ends.after_all([ends.Ending(*row) for row in rows], JobState.DEAD, now)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from millpond.job import Instant, JobState
 from millpond.store.relational.query import Many, Query, Steps
 from millpond.store.relational.statistics import Increments, count
+from millpond.store.relational.tallies import PARKED, moves, tell
 
 
 class Ending(NamedTuple):
@@ -36,7 +37,8 @@ def after(endings: Sequence[Ending], state: JobState, now: Instant) -> Steps[Inc
         if state is JobState.COMPLETED:
             children = yield Query("children_count", (parents,))
             if children:
-                yield Many("unblock", [(child, number, now) for child, number in sorted(children)])
+                freed = yield Many("unblock", [(child, number, now) for child, number in sorted(children)])
+                yield from tell(moves((row[0], "blocked", row[1], int(row[2])) for row in freed), now)
             endings = []
         else:
             rows = yield Query("children", (parents,))
@@ -64,19 +66,22 @@ def cancel_waiting(ids: Sequence[str], reason: str, now: Instant) -> Steps[int]:
 def _cancel(ids: Sequence[str], reason: str, now: Instant) -> Steps[list[Ending]]:
     if not ids:
         return []
-    rows = yield Many("cancel_waiting", [(job, reason, now) for job in ids])
-    endings = [Ending(*row) for row in rows]
-    yield from unpark(endings)
+    # Each once, though it has two parents that fell: SQLite looks at all before it changes any
+    rows = yield Many("cancel_waiting", [(job, reason, now) for job in dict.fromkeys(ids)])
+    endings = [Ending(*row[:-1]) for row in rows]
+    yield from tell(moves((row[2], row[-1], "cancelled", 1) for row in rows), now)
+    yield from _unpark(endings, now)
     return endings
 
 
-def unpark(endings: Sequence[Ending]) -> Steps[None]:
+def _unpark(endings: Sequence[Ending], now: Instant) -> Steps[None]:
     """Jobs that were parked at a slot are there no longer."""
     parked = [ending for ending in endings if ending.parked is not None]
     if parked:
         yield Many("clear_parked", [(ending.id,) for ending in parked])
         left = Counter(ending.parked for ending in parked)
         yield Many("count_parked", sorted((name, -number) for name, number in left.items()))
+        yield from tell(moves((ending.queue, PARKED, None, 1) for ending in parked), now)
 
 
 def expire(now: Instant) -> Steps[None]:

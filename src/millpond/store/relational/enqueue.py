@@ -13,6 +13,9 @@ from millpond.store.relational import ends
 from millpond.store.relational.query import Many, Query, Row, Steps
 from millpond.store.relational.rows import new_row
 from millpond.store.relational.statistics import count
+from millpond.store.relational.tallies import PARKED, moves, tell
+
+QUEUE, STATE, SLOT = 2, 3, 14  # columns of a row as it is inserted
 
 
 def is_plain(jobs: Sequence[NewJob]) -> bool:
@@ -22,14 +25,15 @@ def is_plain(jobs: Sequence[NewJob]) -> bool:
 
 def enqueue_plain(jobs: Sequence[NewJob], now: Instant) -> Steps[list[Enqueued]]:
     """Store jobs that concern nobody else."""
-    created = {row[0] for row in (yield Many("insert", [_row(job, now) for job in jobs]))}
-    yield from count(Counter((job.queue, "enqueued", 0) for job in jobs if job.id in created), now)
+    rows = {job.id: job_row(job, now) for job in jobs}
+    created = {row[0] for row in (yield Many("insert", list(rows.values())))}
+    yield from _count([rows[job] for job in created], now)
     return [Enqueued(job.id, job.id in created) for job in jobs]
 
 
 def enqueue_at_once(jobs: Sequence[NewJob], now: Instant) -> Steps[list[Enqueued]]:
     """The same by a single statement that also counts, where a round trip costs more than the work."""
-    created = {row[0] for row in (yield Many("insert_plain", [_row(job, now) for job in jobs]))}
+    created = {row[0] for row in (yield Many("insert_plain", [job_row(job, now) for job in jobs]))}
     return [Enqueued(job.id, job.id in created) for job in jobs]
 
 
@@ -74,11 +78,11 @@ def _insert(jobs: list[NewJob], now: Instant, *, parks: bool) -> Steps[set[str]]
     """Returns which were stored: all, but those that somebody else has stored since we looked."""
     waits, doomed = yield from _wait_for_parents(jobs)
     parked = yield from _park(jobs, parks=parks)
-    rows = [_row(job, now, waits=len(waits.get(job.id, ())), parked=parked.get(job.id)) for job in jobs]
+    rows = [job_row(job, now, waits=len(waits.get(job.id, ())), parked=parked.get(job.id)) for job in jobs]
     if not rows:
         return set()
     stored = {row[0] for row in (yield Many("insert", rows))}
-    yield from count(Counter((job.queue, "enqueued", 0) for job in jobs if job.id in stored), now)
+    yield from _count([row for row in rows if row[0] in stored], now)
     if waits:
         yield Many("link", [(parent, job) for job, parents in waits.items() for parent in parents])
         mothers = {parent for parents in waits.values() for parent in parents} & {job.id for job in jobs}
@@ -91,7 +95,16 @@ def _insert(jobs: list[NewJob], now: Instant, *, parks: bool) -> Steps[set[str]]
     return stored
 
 
-def _row(job: NewJob, now: Instant, *, waits: int = 0, parked: str | None = None) -> Row:
+def _count(rows: Sequence[Row], now: Instant) -> Steps[None]:
+    """Rows that were inserted: so many more came, and there are so many more."""
+    yield from count(Counter((row[QUEUE], "enqueued", 0) for row in rows), now)
+    told = moves((row[QUEUE], None, row[STATE], 1) for row in rows)
+    told.update((row[QUEUE], PARKED) for row in rows if row[SLOT] is not None)
+    yield from tell(told, now)
+
+
+def job_row(job: NewJob, now: Instant, *, waits: int = 0, parked: str | None = None) -> Row:
+    """A job as the statements that insert it take it."""
     run_at = now + round(job.delay * MICROSECONDS) if job.run_at is None else job.run_at
     state = first_state(run_at, now, blocked=waits > 0)
     if state is not JobState.QUEUED:

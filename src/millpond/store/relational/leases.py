@@ -14,8 +14,8 @@ from typing import NamedTuple
 import msgspec
 
 from millpond.errors import NodeRefused
-from millpond.job import MICROSECONDS, Attempt, Instant, JobState, Lost, Settlement, Transition
-from millpond.rules.lifecycle import settle as verdict_on
+from millpond.job import MICROSECONDS, Instant, JobState, Settlement, Transition
+from millpond.rules.lifecycle import rescued
 from millpond.store.protocol import Claim, Exchanged, Held, NodeRecord, Progress, Started
 from millpond.store.relational import claim, settle
 from millpond.store.relational.query import LeaseClock, Query, Row, Steps
@@ -168,16 +168,7 @@ def _verdict(row: Row, dead: str, now: Instant) -> Transition:
         job = job_of(row[:-1])
     except Damaged:
         return _damaged(row)
-    verdict = verdict_on(job, Lost(started=job.started_at is not None), now)
-    attempt = Attempt(
-        number=verdict.attempt,
-        node=dead,
-        ended="lost",
-        ended_at=now,
-        started_at=job.started_at,
-        message="its node was gone" if job.started_at is not None else "its node was gone before it began",
-    )
-    return msgspec.structs.replace(verdict, line=_encode(attempt))
+    return rescued(job, dead, now)
 
 
 def _damaged(row: Row) -> Transition:

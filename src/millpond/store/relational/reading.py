@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from millpond.job import MICROSECONDS, Instant, Job, JobState
+from millpond.job import DAY, MICROSECONDS, Instant, Job, JobState
 from millpond.store.protocol import PAGE, Counts, Filter, Page, QueueCounts
 from millpond.store.relational.leases import node_records
-from millpond.store.relational.query import LeaseClock, Query, Steps
+from millpond.store.relational.query import LeaseClock, Query, Row, Steps
 from millpond.store.relational.rows import readable
+from millpond.store.relational.tallies import PARKED
+
+BEYOND = "\U0010ffff"  # greater than every id
+FEW = 5000  # jobs of some states are sorted rather than looked for among all the others
+LOOKED = 20_000  # jobs that one search looks at: those of a rare task may be far apart
+DEAD = [JobState.DEAD.value]
 
 
 def get(ids: Sequence[str]) -> Steps[list[Job | None]]:
@@ -20,28 +26,81 @@ def get(ids: Sequence[str]) -> Steps[list[Job | None]]:
 
 def search(chosen: Filter, limit: int, cursor: str | None) -> Steps[Page]:
     """Jobs, newest first."""
-    limit = max(1, min(limit, PAGE))
+    rows, goes_on = yield from find(chosen, max(1, min(limit, PAGE)), cursor)
+    return Page(tuple(readable(rows)), goes_on)
+
+
+def find(chosen: Filter, limit: int, cursor: str | None) -> Steps[tuple[list[Row], str | None]]:
+    """Whole rows, newest first, and where to go on. However much there is, only so much is looked at: then a
+    page is short, or empty, and goes on."""
+    below = BEYOND if cursor is None else cursor
+    if chosen.ids:
+        return (yield from _of_ids(chosen, limit, below))
     states = [state.value for state in JobState if state in chosen.states] or None
-    ids = list(chosen.ids) if chosen.ids else None
-    rows = yield Query("search", (states, chosen.queue, chosen.task, ids, cursor, limit))
-    jobs = readable(rows)
-    return Page(tuple(jobs), rows[-1][0] if len(rows) == limit else None)
+    narrow = (chosen.queue, chosen.task)
+    floor = ""
+    if states is not None and states != DEAD and (yield from _are_few(states)):
+        found = yield Query("search_few", (states, *narrow, below, limit))
+    else:
+        if states is not None or any(narrow):
+            rows = yield Query("floor_dead" if states == DEAD else "floor", (states, below, LOOKED - 1))
+            floor = (rows[0][0] if rows else None) or ""
+        bounds = (below, floor, limit)
+        if states == DEAD:
+            found = yield Query("search_dead", (*narrow, *bounds))
+        else:
+            found = yield Query("search", (states, *narrow, *bounds, max(LOOKED, limit)))
+    rows = (yield Query("get", ([row[0] for row in found],))) if found else []
+    return sorted(rows, reverse=True, key=_id), found[-1][0] if len(found) == limit else floor or None
+
+
+def _are_few(states: Sequence[str]) -> Steps[bool]:
+    numbers = yield Query("counts", ())
+    return sum(int(number) for _, what, number in numbers if what in states) <= FEW
+
+
+def _of_ids(chosen: Filter, limit: int, below: str) -> Steps[tuple[list[Row], str | None]]:
+    ids = sorted({job for job in chosen.ids if job < below}, reverse=True)
+    found: list[Row] = []
+    for first in range(0, len(ids), PAGE):
+        rows = yield Query("get", (ids[first : first + PAGE],))
+        found += [row for row in sorted(rows, reverse=True, key=_id) if _fits(row, chosen)]
+        if len(found) >= limit:
+            return found[:limit], found[limit - 1][0]
+    return found, None
+
+
+def _fits(row: Row, chosen: Filter) -> bool:
+    return (
+        chosen.task in (None, row[1])
+        and chosen.queue in (None, row[2])
+        and (not chosen.states or row[3] in chosen.states)
+    )
+
+
+def _id(row: Row) -> str:
+    return str(row[0])
 
 
 def counts(now: Instant, *, ready_only: bool = False) -> Steps[Counts]:
     """Everything there is, in numbers; or only what could be claimed, which is quick to count."""
     settings = yield Query("all_queues", ())
+    told = {(queue, what): int(number) for queue, what, number in (yield Query("counts", ()))}
+    parked = {queue: number for (queue, what), number in told.items() if what == PARKED}
+    ready = {
+        queue: free
+        for (queue, what), number in told.items()
+        if what == JobState.QUEUED and (free := number - parked.get(queue, 0))
+    }
+    oldest = yield from _oldest(list(ready), [] if ready_only else list(parked), now)
     if ready_only:
-        ready = yield Query("ready_counts", ())
-        numbers = [(queue, JobState.QUEUED, number) for queue, number, _ in ready]
-        oldest: dict[str, int] = {queue: since for queue, _, since in ready}
+        numbers = {(queue, JobState.QUEUED.value): number for queue, number in ready.items()}
     else:
-        numbers = yield Query("counts", ())
-        oldest = dict((yield Query("oldest", ())))
+        numbers = {key: number for key, number in told.items() if key[1] != PARKED}
     found = {name: QueueCounts(name, bool(paused), rate, {}, None) for name, paused, rate in settings}
-    for queue, state, number in numbers:
+    for (queue, state), number in numbers.items():
         record = found.setdefault(queue, QueueCounts(queue, False, None, {}, None))
-        record.states[JobState(state)] = int(number)
+        record.states[JobState(state)] = number
     queues = [
         QueueCounts(
             record.queue, record.paused, record.rate, record.states, _since(oldest.get(record.queue), now)
@@ -53,6 +112,17 @@ def counts(now: Instant, *, ready_only: bool = False) -> Steps[Counts]:
     return Counts(
         tuple(sorted(queues, key=lambda record: record.queue)), tuple(node_records(lease_now, epoch, nodes))
     )
+
+
+def _oldest(ready: list[str], parked: list[str], now: Instant) -> Steps[dict[str, int]]:
+    """When the first in line was due, by queue: of those that could be claimed and of those parked."""
+    rows = (yield Query("oldest", (ready, now, DAY))) if ready else []
+    rows += (yield Query("oldest_parked", (parked,))) if parked else []
+    found: dict[str, int] = {}
+    for queue, since in rows:
+        if since is not None:
+            found[queue] = min(int(since), found.get(queue, int(since)))
+    return found
 
 
 def _since(instant: int | None, now: Instant) -> float | None:

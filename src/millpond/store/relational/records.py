@@ -5,24 +5,65 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from millpond.errors import Conflict
-from millpond.job import Instant
+from millpond.job import MICROSECONDS, Instant, NewJob
 from millpond.store.protocol import Document, Entry, Tick
-from millpond.store.relational.enqueue import enqueue
-from millpond.store.relational.query import Many, Query, Steps
+from millpond.store.relational.enqueue import enqueue, job_row
+from millpond.store.relational.query import Many, Query, Row, Steps
+
+NO_JOB: Row = (None,) * 18  # what a tick without a job has in the columns of one
+
+First = dict[tuple[str, int], Tick]
 
 
 def plan(ticks: Sequence[Tick], now: Instant) -> Steps[list[bool]]:
     """Record ticks; those that are new enqueue their jobs in the same step."""
-    first: dict[tuple[str, int], Tick] = {}
-    for tick in ticks:
-        first.setdefault((tick.recurring, tick.at), tick)
-    wanted = [
-        (name, at, tick.job.id if tick.job else None, now) for (name, at), tick in sorted(first.items())
-    ]
+    first = _first(ticks)
+    wanted = [(name, at, tick.job.id if tick.job else None, now) for (name, at), tick in first.items()]
     new = {(row[0], row[1]) for row in (yield Many("tick", wanted))} if wanted else set()
-    jobs = [tick.job for key, tick in sorted(first.items()) if key in new and tick.job is not None]
+    jobs = [tick.job for key, tick in first.items() if key in new and tick.job is not None]
     if jobs:
         yield from enqueue(jobs, now)
+    return _answers(ticks, first, new)
+
+
+def is_plain(ticks: Sequence[Tick]) -> bool:
+    """Can these be recorded by one statement? Not with parents to look up, a slot to stand in line for, or
+    one id twice."""
+    jobs = [tick.job for tick in ticks if tick.job is not None]
+    alone = not any(job.depends_on or (job.slots and job.run_at is None) for job in jobs)
+    return alone and len({job.id for job in jobs}) == len(jobs)
+
+
+def plan_at_once(ticks: Sequence[Tick], now: Instant) -> Steps[list[bool]]:
+    """The same by a single statement, where a round trip costs more than the work."""
+    first = _first(ticks)
+    rows = [(*key, *(NO_JOB if tick.job is None else _columns(tick.job, now))) for key, tick in first.items()]
+    slots = [
+        (tick.job.id, slot.name, slot.capacity)
+        for tick in first.values()
+        if tick.job is not None
+        for slot in tick.job.slots
+    ]
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    held = [list(column) for column in zip(*slots, strict=True)] or [[], [], []]
+    found = yield Query("plan", (*columns, now, *held))
+    return _answers(ticks, first, {(row[0], row[1]) for row in found})
+
+
+def _columns(job: NewJob, now: Instant) -> Row:
+    lasts = job.unique_for
+    return (*job_row(job, now), None if isinstance(lasts, str) else now + round(lasts * MICROSECONDS))
+
+
+def _first(ticks: Sequence[Tick]) -> First:
+    """The first of each name and instant, in the order in which all planners take them."""
+    found: First = {}
+    for tick in ticks:
+        found.setdefault((tick.recurring, tick.at), tick)
+    return dict(sorted(found.items()))
+
+
+def _answers(ticks: Sequence[Tick], first: First, new: set[tuple[str, int]]) -> list[bool]:
     return [first[tick.recurring, tick.at] is tick and (tick.recurring, tick.at) in new for tick in ticks]
 
 

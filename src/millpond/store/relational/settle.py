@@ -18,6 +18,7 @@ from millpond.store.relational.ends import Ending
 from millpond.store.relational.query import Many, Query, Row, Steps
 from millpond.store.relational.rows import Damaged, slot_names
 from millpond.store.relational.statistics import Increments, count, durations
+from millpond.store.relational.tallies import moves, tell
 
 Key = tuple[str, int]  # the id and the token that a verdict is about
 
@@ -134,6 +135,7 @@ def conclude(done: Sequence[Done], now: Instant, tally: Increments) -> Steps[Non
     for (queue, state), number in states.items():
         tally[queue, state if state in followed else "retried", 0] += number
     yield from count(tally, now)
+    yield from tell(moves((queue, "running", state, n) for (queue, state), n in states.items()), now)
 
 
 def _requeue_row(row: HeldRow, transition: Transition, raise_token: int) -> Row:

@@ -124,7 +124,7 @@ class RelationalStore(ABC):
     def prune(self, retention: Retention, chosen: Filter | None = None) -> int:
         """Delete what ended long ago, or ended jobs by choice."""
         if chosen is not None:
-            return self._repeat(lambda _: admin.discard(chosen))
+            return self._repeat(lambda now: admin.discard(chosen, now))
         return self._repeat(lambda now: admin.prune(retention, now))
 
     def _repeat(self, make: Callable[[int], Steps[tuple[int, bool]]]) -> int:

@@ -92,10 +92,17 @@ function NodeNumbers({ node }: { node: NodeFacts }) {
         ["Unsettled", node.unsettled ? exact(node.unsettled) : null],
         ["Rescued", node.rescued ? many(node.rescued, "job") : null],
         ["Memory", memoryOf(node)],
+        ["CPU", processorsOf(node)],
         ["Queues", <Data key="queues" text={node.queues.join(", ")} most={200} />],
       ]}
     />
   );
+}
+
+function processorsOf(node: NodeFacts): string | null {
+  const { used, limit } = node.cpu ?? {};
+  if (typeof used !== "number") return null;
+  return typeof limit === "number" ? `${used.toFixed(2)} of ${many(limit, "core")}` : used.toFixed(2);
 }
 
 function memoryOf(node: NodeFacts): string | null {

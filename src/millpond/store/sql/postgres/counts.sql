@@ -1,3 +1,1 @@
-SELECT queue, state, count(*) FROM {schema}.jobs GROUP BY queue, state
-UNION ALL
-SELECT queue, state, count(*) FROM {schema}.history GROUP BY queue, state
+SELECT queue, what, sum(number)::bigint FROM {schema}.tallies GROUP BY queue, what HAVING sum(number) <> 0

@@ -1,1 +1,6 @@
-DELETE FROM {schema}.history WHERE id = ANY($1::text[])
+WITH gone AS (
+    DELETE FROM {schema}.history WHERE id = ANY($1::text[])
+    RETURNING queue, state
+)
+
+SELECT queue, state, count(*) FROM gone GROUP BY queue, state

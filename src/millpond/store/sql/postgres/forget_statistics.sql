@@ -1,1 +1,1 @@
-DELETE FROM {schema}.statistics WHERE minute < $1
+DELETE FROM {schema}.minutes WHERE minute < $1

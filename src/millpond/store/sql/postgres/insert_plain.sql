@@ -13,11 +13,20 @@ WITH made AS (
     -- For each one look at the index: a join might be planned while the history is small, and read all of it.
     WHERE (SELECT TRUE FROM {schema}.history AS ended WHERE ended.id = job.id) IS NULL
     ON CONFLICT (id) DO NOTHING
-    RETURNING id, queue, created_at
+    RETURNING id, queue, created_at, state
+),
+
+tallied AS (
+    INSERT INTO {schema}.tallies AS known (minute, queue, what, shard, number)
+    SELECT min(created_at) / 60000000, queue, state, {shard}, count(*)
+    FROM made
+    GROUP BY queue, state
+    ORDER BY queue, state
+    ON CONFLICT (minute, queue, what, shard) DO UPDATE SET number = known.number + excluded.number
 ),
 
 counted AS (
-    INSERT INTO {schema}.statistics AS known (queue, minute, what, bucket, shard, number)
+    INSERT INTO {schema}.minutes AS known (queue, minute, what, bucket, shard, number)
     SELECT queue, min(created_at) / 60000000, 'enqueued', 0, {shard}, count(*)
     FROM made
     GROUP BY queue

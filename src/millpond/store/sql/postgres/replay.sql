@@ -18,4 +18,8 @@ revived AS (
     RETURNING id, queue
 )
 
-SELECT id, (SELECT count(pg_notify({channel}, queue)) FROM (SELECT DISTINCT queue FROM revived) AS told) FROM revived
+SELECT
+    id,
+    id IN (SELECT revived.id FROM revived),
+    (SELECT count(pg_notify({channel}, queue)) FROM (SELECT DISTINCT queue FROM revived) AS told)
+FROM gone

@@ -44,6 +44,7 @@ CREATE INDEX parked ON {schema}.jobs (queue, parked, rank, id) WHERE parked IS N
 CREATE INDEX due ON {schema}.jobs (run_at) WHERE state = 'scheduled';
 CREATE INDEX running ON {schema}.jobs (node, id) WHERE state = 'running';
 CREATE INDEX cancelling ON {schema}.jobs (node) WHERE cancelling AND state = 'running';
+CREATE INDEX blocked ON {schema}.jobs (id) WHERE state = 'blocked';
 CREATE INDEX expiring ON {schema}.jobs (expires_at) WHERE expires_at IS NOT NULL AND state <> 'running';
 CREATE TABLE {schema}.history (
     id text COLLATE "C" PRIMARY KEY,
@@ -121,7 +122,7 @@ CREATE TABLE {schema}.nodes (
 ) WITH (fillfactor = 50);
 CREATE TABLE {schema}.graves (node text PRIMARY KEY, buried_at bigint NOT NULL);
 -- A shard for each of a few connections, so that those who count at once do not wait for each other.
-CREATE TABLE {schema}.statistics (
+CREATE TABLE {schema}.minutes (
     queue text COLLATE "C" NOT NULL,
     minute bigint NOT NULL,
     what text COLLATE "C" NOT NULL,
@@ -129,6 +130,16 @@ CREATE TABLE {schema}.statistics (
     shard integer NOT NULL,
     number bigint NOT NULL,
     PRIMARY KEY (minute, queue, what, bucket, shard)
+) WITH (fillfactor = 50);
+-- How many jobs there are now: the sum of what every transaction has added and taken. A row for each minute, so
+-- that none is changed for long; upkeep folds what is past into minute 0.
+CREATE TABLE {schema}.tallies (
+    minute bigint NOT NULL,
+    queue text COLLATE "C" NOT NULL,
+    what text COLLATE "C" NOT NULL,
+    shard integer NOT NULL,
+    number bigint NOT NULL,
+    PRIMARY KEY (minute, queue, what, shard)
 ) WITH (fillfactor = 50);
 CREATE TABLE {schema}.ticks (
     recurring text COLLATE "C" NOT NULL,
@@ -146,4 +157,4 @@ CREATE TABLE {schema}.logs (
     PRIMARY KEY (name, number)
 );
 CREATE TABLE {schema}.meta (version integer NOT NULL);
-INSERT INTO {schema}.meta (version) VALUES (1);
+INSERT INTO {schema}.meta (version) VALUES (2);

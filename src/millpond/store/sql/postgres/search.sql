@@ -1,32 +1,31 @@
+-- From the newest on, by the primary key and no other index; where no state of a table is asked for, it is left out.
 (
-    SELECT
-        id, task, queue, state, reason, priority, rank, run_at, created_at, started_at, finished_at, expires_at,
-        attempt, errors, crashes, lost, token, node, alone, cancelling, unique_key, slots, depends_on, options, payload,
-        result, progress, attempts, parked
-    FROM {schema}.jobs
+    SELECT id
+    FROM (
+        SELECT id, state, queue, task FROM {schema}.jobs
+        WHERE id < $4 AND id >= $5 AND ($1::text[] IS NULL OR $1 && ARRAY['blocked', 'scheduled', 'queued', 'running'])
+        ORDER BY id DESC
+        LIMIT $7
+    ) AS seen
     WHERE
         ($1::text[] IS NULL OR state = ANY($1))
         AND ($2::text IS NULL OR queue = $2)
         AND ($3::text IS NULL OR task = $3)
-        AND ($4::text[] IS NULL OR id = ANY($4))
-        AND ($5::text IS NULL OR id < $5)
-    ORDER BY id DESC
     LIMIT $6
 )
 UNION ALL
 (
-    SELECT
-        id, task, queue, state, reason, priority, rank, run_at, created_at, started_at, finished_at, expires_at,
-        attempt, errors, crashes, lost, token, node, alone, cancelling, unique_key, slots, depends_on, options, payload,
-        result, progress, attempts, parked
-    FROM {schema}.history
+    SELECT id
+    FROM (
+        SELECT id, state, queue, task FROM {schema}.history
+        WHERE id < $4 AND id >= $5 AND ($1::text[] IS NULL OR $1 && ARRAY['completed', 'dead', 'cancelled'])
+        ORDER BY id DESC
+        LIMIT $7
+    ) AS seen
     WHERE
         ($1::text[] IS NULL OR state = ANY($1))
         AND ($2::text IS NULL OR queue = $2)
         AND ($3::text IS NULL OR task = $3)
-        AND ($4::text[] IS NULL OR id = ANY($4))
-        AND ($5::text IS NULL OR id < $5)
-    ORDER BY id DESC
     LIMIT $6
 )
 ORDER BY id DESC

@@ -1,4 +1,4 @@
 SELECT queue, minute, what, bucket, sum(number)::bigint
-FROM {schema}.statistics
+FROM {schema}.minutes
 WHERE minute >= $1 AND minute < $2
 GROUP BY queue, minute, what, bucket

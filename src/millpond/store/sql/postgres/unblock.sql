@@ -11,4 +11,10 @@ WITH stepped AS (
     RETURNING job.queue, job.state
 )
 
-SELECT count(pg_notify({channel}, queue)) FROM (SELECT DISTINCT queue FROM stepped WHERE state = 'queued') AS told
+SELECT
+    queue,
+    state,
+    count(*),
+    (SELECT count(pg_notify({channel}, queue)) FROM (SELECT DISTINCT queue FROM stepped WHERE state = 'queued') AS told)
+FROM stepped
+GROUP BY queue, state

@@ -2,8 +2,6 @@
 SELECT id FROM millpond_jobs
 WHERE
     state IN ({states})
-    AND (?1 IS NULL OR queue = ?1)
-    AND (?2 IS NULL OR task = ?2)
-    AND (?3 IS NULL OR id IN (SELECT value FROM json_each(?3)))
+    AND {condition}
 ORDER BY id
 LIMIT ?4

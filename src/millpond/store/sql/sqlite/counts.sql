@@ -1,1 +1,1 @@
-SELECT queue, state, count(*) FROM millpond_jobs GROUP BY queue, state
+SELECT queue, what, number FROM millpond_tallies WHERE number <> 0

@@ -1,1 +1,1 @@
-DELETE FROM millpond_statistics WHERE minute < ?1
+DELETE FROM millpond_minutes WHERE minute < ?1

@@ -39,6 +39,7 @@ CREATE INDEX millpond_parked ON millpond_jobs (queue, parked, rank, id) WHERE pa
 CREATE INDEX millpond_due ON millpond_jobs (run_at) WHERE state = 'scheduled';
 CREATE INDEX millpond_running ON millpond_jobs (node) WHERE state = 'running';
 CREATE INDEX millpond_cancelling ON millpond_jobs (node) WHERE cancelling = 1 AND state = 'running';
+CREATE INDEX millpond_blocked ON millpond_jobs (id) WHERE state = 'blocked';
 CREATE INDEX millpond_dead ON millpond_jobs (id) WHERE state = 'dead';
 CREATE INDEX millpond_expiring ON millpond_jobs (expires_at)
     WHERE expires_at IS NOT NULL AND state IN ('blocked', 'scheduled', 'queued');
@@ -82,13 +83,20 @@ CREATE TABLE millpond_nodes (
     sealed INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE millpond_graves (node TEXT PRIMARY KEY, buried_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-CREATE TABLE millpond_statistics (
+CREATE TABLE millpond_minutes (
     queue TEXT NOT NULL,
     minute INTEGER NOT NULL,
     what TEXT NOT NULL,
     bucket INTEGER NOT NULL,
     number INTEGER NOT NULL,
     PRIMARY KEY (minute, queue, what, bucket)
+) STRICT, WITHOUT ROWID;
+-- How many jobs there are now, kept by every transaction that moves some: nobody counts a million rows to know.
+CREATE TABLE millpond_tallies (
+    queue TEXT NOT NULL,
+    what TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    PRIMARY KEY (queue, what)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE millpond_ticks (
     recurring TEXT NOT NULL,
@@ -106,4 +114,4 @@ CREATE TABLE millpond_logs (
     PRIMARY KEY (name, number)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE millpond_meta (version INTEGER NOT NULL) STRICT;
-INSERT INTO millpond_meta (version) VALUES (1);
+INSERT INTO millpond_meta (version) VALUES (2);

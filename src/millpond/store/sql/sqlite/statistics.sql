@@ -1,1 +1,1 @@
-SELECT queue, minute, what, bucket, number FROM millpond_statistics WHERE minute >= ?1 AND minute < ?2
+SELECT queue, minute, what, bucket, number FROM millpond_minutes WHERE minute >= ?1 AND minute < ?2

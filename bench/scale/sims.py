@@ -1,0 +1,62 @@
+"""The simulated part: every law on the same days. What was simulated before is not simulated again.
+
+Every law is charged a round figure for a start, no less than the one measured; the bound is that of the
+measured one. So a machine that is a little quicker or slower today needs no new simulations.
+"""
+
+import sys
+from collections.abc import Iterable
+from concurrent.futures import as_completed
+from typing import Any
+
+import kept
+from points import EVERYTHING, Part, behaviour, bound_hours, simulated
+
+from millpond import Pool
+
+DAYS = ("S1", "S2", "S3")
+SERVICES = ("exp:3s", "lognormal:3s:10", "pareto:3s:1.5")
+SEEDS = (2, 1)  # the law's constants were chosen on stretches of the days of seed 1
+HARD = ("S4", "S5", "S6", "S7", "S8", "S9", "S10", "S11", "S12", "S13", "S14", "S15")
+ROUND = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)  # seconds that are charged
+
+
+def charged(measured: float) -> float:
+    """A round figure that is no less."""
+    return next((cost for cost in ROUND if cost >= measured), measured)
+
+
+def wanted(measured: float, *, quick: bool = False) -> list[Part]:
+    """Every simulation that the page needs; those of one day beside each other."""
+    cost = charged(measured)
+    prints = {name: behaviour(name) for name in EVERYTHING}
+    days = [(seed, service, day) for seed in SEEDS for service in SERVICES for day in DAYS]
+    parts = [
+        Part(day, service, chosen, cost, seed, prints[chosen])
+        for seed, service, day in (days[:1] if quick else days)
+        for chosen in EVERYTHING
+    ]
+    hard = [] if quick else [Part(name, SERVICES[0], "wait 10", cost, 1, prints["wait 10"]) for name in HARD]
+    return parts + hard
+
+
+def rows(parts: Iterable[Part], measured: float, *, workers: int, again: bool) -> list[dict[str, Any]]:
+    """The figures of each; each is kept as soon as it is there."""
+    parts = list(parts)
+    done = {} if again else {Part(*row["part"]): row for row in kept.points()}
+    missing = [part for part in parts if part not in done]
+    if missing and workers:
+        with Pool(max_workers=workers) as pool:
+            futures = {pool.submit(simulated, part): part for part in missing}
+            for number, future in enumerate(as_completed(futures), 1):
+                row = {**future.result(), "part": futures[future]}
+                done[futures[future]] = row
+                kept.add_point(row)
+                print(f"\r{number} of {len(missing)} simulated ", end="", file=sys.stderr, flush=True)
+    return [_beside_bound(part, done[part], measured) for part in parts if part in done]
+
+
+def _beside_bound(part: Part, row: dict[str, Any], measured: float) -> dict[str, Any]:
+    """With the bound of a start as it was measured."""
+    hours = bound_hours(part, measured)
+    return {**row, "bound_hours": hours, "ratio_to_bound": row["worker_hours"] / hours}

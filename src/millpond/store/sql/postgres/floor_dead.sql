@@ -1,0 +1,4 @@
+SELECT id FROM {schema}.history
+WHERE state = 'dead' AND $1::text[] IS NOT NULL AND id < $2
+ORDER BY id DESC
+LIMIT 1 OFFSET $3

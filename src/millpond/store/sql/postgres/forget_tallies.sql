@@ -1,0 +1,1 @@
+DELETE FROM {schema}.tallies WHERE minute = 0 AND number = 0

@@ -1,1 +1,0 @@
-SELECT queue, count(*), min(run_at) FROM {schema}.jobs WHERE state = 'queued' AND parked IS NULL GROUP BY queue

@@ -1,0 +1,1 @@
+DELETE FROM millpond_tallies WHERE number = 0
