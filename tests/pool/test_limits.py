@@ -34,7 +34,7 @@ def test_a_task_that_overruns_its_timeout_is_stopped_and_the_pool_goes_on(
     kind: str, new_pool: MakePool
 ) -> None:
     pool = new_pool(**one_at_a_time(kind), timeout=0.2)
-    before = pool.submit(tasks.pid_of).result(PATIENCE)
+    before = pool.using(timeout=60).submit(tasks.pid_of).result(PATIENCE)
     began = time.monotonic()
     with pytest.raises(TaskTimeout, match=r"hang was still running after its timeout of 0\.2 s") as caught:
         pool.submit(tasks.hang).result(PATIENCE)
@@ -42,16 +42,16 @@ def test_a_task_that_overruns_its_timeout_is_stopped_and_the_pool_goes_on(
     assert isinstance(caught.value, TimeoutError)
     assert caught.value.timeout == 0.2
     assert "hang" in caught.value.stack
-    assert pool.submit(tasks.pid_of).result(PATIENCE) != before
+    assert pool.using(timeout=60).submit(tasks.pid_of).result(PATIENCE) != before
     assert pool.statistics().timed_out == 1
 
 
 def test_an_async_task_that_overruns_is_cancelled_and_its_worker_lives_on(new_pool: MakePool) -> None:
     pool = new_pool(1, kind="async", timeout=0.2)
-    before = pool.submit(tasks.pid_of).result(PATIENCE)
+    before = pool.using(timeout=60).submit(tasks.pid_of).result(PATIENCE)
     with pytest.raises(TaskTimeout):
         pool.submit(tasks.sleep_async, 3600).result(PATIENCE)
-    assert pool.submit(tasks.pid_of).result(PATIENCE) == before
+    assert pool.using(timeout=60).submit(tasks.pid_of).result(PATIENCE) == before
 
 
 @pytest.mark.parametrize("kind", PROCESSES)

@@ -54,7 +54,9 @@ def walls(expression: str, first: int, last: int) -> Marks:
     date = days.astype("datetime64[D]")
     months = date.astype("datetime64[M]")
     of_month = (date - months.astype("datetime64[D]")).astype(int) + 1
-    length = ((months + 1).astype("datetime64[D]") - months.astype("datetime64[D]")).astype(int)
+    length = (
+        (months + np.timedelta64(1, "M")).astype("datetime64[D]") - months.astype("datetime64[D]")
+    ).astype(int)
     in_month = of_month == length if day == "L" else np.isin(of_month, list(numbers(day, 1, 31)))
     in_week = _in_week(weekday, (days + 4) % 7, of_month, length)  # 1970 began on a Thursday
     is_both = day.startswith("*") or weekday.startswith("*")
