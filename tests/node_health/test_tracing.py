@@ -25,9 +25,10 @@ FACTS: dict[str, Any] = {"job": "0192-a", "task": "jobs.resize", "queue": "image
 SECOND = 1_000_000  # microseconds
 
 
-@pytest.fixture(autouse=True, scope="module")
-def provider():
-    trace.set_tracer_provider(PROVIDER)
+@pytest.fixture(autouse=True)
+def provider(monkeypatch):
+    """Set for these tests alone: OpenTelemetry's own setter sets it for good, and every job would be traced."""
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", PROVIDER)
 
 
 @pytest.fixture(autouse=True)
