@@ -25,6 +25,7 @@ from page import AIMS, Measured, page
 
 from millpond import App, Node
 from millpond.job import MICROSECONDS
+from millpond.node.serving import rare_collections
 from millpond.orchestrator.ledger import RECENT, SHARDS, Entry, Ledger, Recent
 from millpond.orchestrator.planner import Planner
 from millpond.orchestrator.tick_ids import instant_of, tick_id
@@ -56,7 +57,7 @@ def timed(planner: Planner, now: int, real=Planner.round) -> int:
 @contextmanager
 def app_on(store: str, tasks: int, period: float, spread: float) -> Iterator[App]:
     """An app with so many tasks on an empty store."""
-    with tempfile.TemporaryDirectory() as folder, place(store, Path(folder)) as url:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, place(store, Path(folder)) as url:
         open_store(url).migrate()
         app = App(url)
         app.pool("default", workers=1)
@@ -107,7 +108,7 @@ def measure(store: str, tasks: int, period: float, spread: float, seconds: float
     for values in (rounds, busy, begun):
         values.clear()
     with app_on(store, tasks, period, spread) as app:
-        with Node(app):
+        with rare_collections(), Node(app):  # as `millpond run` has it
             threading.Event().wait(seconds)
         late = lateness(app)
         expected = tasks * int(seconds / period)

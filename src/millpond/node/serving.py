@@ -74,12 +74,12 @@ def serve(
         node.start()
         if ready is not None:
             ready()
-        with _rare_collections():
+        with rare_collections():
             return _Serving(node, signals, notifier, grace, reload).until_stopped()
 
 
 @contextlib.contextmanager
-def _rare_collections() -> Iterator[None]:
+def rare_collections() -> Iterator[None]:
     """Keep the collector from going through thousands of jobs, and all that was imported, again and again:
     it would take a tenth of the loop's time, in pauses of up to 50 ms."""
     before = gc.get_threshold()
