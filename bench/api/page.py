@@ -14,8 +14,8 @@ HEAD = """\
 `make bench-api` fills each store with jobs in every state, starts the real `millpond dashboard` and asks it
 over HTTP, one question after the other on one connection. The aim is an answer within 100 ms for the overview
 and for lists by state, queue, task, time and id, with a million jobs in the store. A list that finds little
-looks at 20,000 jobs and gives a cursor instead of an end. Rows marked as a scan read the data of many jobs or
-minutes, with a bound.
+looks at 20,000 jobs, 4,000 on Redis, and gives a cursor instead of an end. Rows marked as a scan read the
+data of many jobs or minutes, with a bound.
 
 Then a real node runs a job every 20 ms, alone and before a crowd: 100 event streams of which 20 are never
 read, lists in a loop, bodies of a gigabyte, and 10,000 more clients who want a stream.

@@ -27,7 +27,7 @@ SECOND = 1_000_000  # microseconds
 
 @pytest.fixture(autouse=True)
 def provider(monkeypatch):
-    """Set for these tests alone: OpenTelemetry's own setter sets it for good, and every job would be traced."""
+    """Set for these tests alone: OpenTelemetry's own setter sets it for good, for every job."""
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", PROVIDER)
 
 

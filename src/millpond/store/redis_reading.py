@@ -17,7 +17,8 @@ from millpond.store.relational.statistics import minutes_of
 
 ALL = tuple(state.value for state in JobState)
 MINUTES = 500  # read at once
-MOST_LOOKED = 20_000  # jobs that one search looks at: those of a rare task may be far apart
+LOOKED = 250  # jobs that one script of a search looks at: nodes wait for the server meanwhile
+MOST_LOOKED = 4_000  # jobs that one search looks at: those of a rare task may be far apart
 
 
 def get(server: Server, ids: Sequence[str]) -> list[Job | None]:
@@ -35,7 +36,7 @@ def search(server: Server, chosen: Filter, limit: int, cursor: str | None) -> Pa
     narrow = chosen.queue is not None or chosen.task is not None
     rows: list[Any] = []
     looked = 0
-    for ids in pages(server, chosen, ALL, cursor or "", PAGE if narrow else limit):
+    for ids in pages(server, chosen, ALL, cursor or "", LOOKED if narrow else limit):
         rows += server.run("get", (ids, condition(chosen)), writes=False)
         looked += len(ids)
         if len(rows) >= limit:
