@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from millpond.config import KEYS, variable
 from millpond.node.fleet import PoolShare, scale_document, servers_of, shares_of, told
@@ -118,7 +119,6 @@ def test_a_name_of_the_service_may_be_allowed():
 
 
 def test_the_manifests_ask_for_what_there_is():
-    yaml = pytest.importorskip("yaml")
     manifests = {path.name: list(yaml.safe_load_all(path.read_text())) for path in DEPLOY.rglob("*.yaml")}
     _, scaled = manifests["keda.yaml"]
     (trigger,) = scaled["spec"]["triggers"]
