@@ -8,6 +8,7 @@ import os
 import select
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, as_completed, wait
 from functools import partial
@@ -16,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from millpond import OptionError, Pool, PoolClosed, TaskKilled, WorkerDied
-from tests.pool import tasks
+from millpond import OptionError, PayloadError, Pool, PoolClosed, TaskKilled, WorkerDied
+from tests.pool import faults, tasks
 from tests.pool.tasks import PATIENCE, Gate, SlowToPickle, answers, holder
 
 PROCESSES = ["process", "async"]
@@ -404,3 +405,16 @@ def test_wait_and_as_completed_know_the_futures(kind: str, new_pool: MakePool, g
     assert (done, not_done) == (set(quick), {held})
     gate.let_pass()
     assert next(as_completed([held], PATIENCE)).result() == "-"
+
+
+@pytest.mark.parametrize("kind", PROCESSES)
+def test_an_error_and_its_ended_pool_that_are_kept_do_not_keep_the_pools_thread(
+    kind: str, new_pool: MakePool
+) -> None:
+    with new_pool(1, kind=kind, name="kept") as pool:
+        error = pool.submit(faults.return_wont_arrive).exception(PATIENCE)
+        [thread] = [weakref.ref(one) for one in threading.enumerate() if one.name == "millpond-kept"]
+    assert isinstance(error, PayloadError)
+    assert isinstance(error.__cause__, ValueError)
+    assert "in explode" in str(error.__cause__.__cause__), "where it failed is told as text"
+    assert thread() is None

@@ -117,7 +117,8 @@ class CrewControl(Driving):
                 answer.append(self.upkeep.kill_task(future))
             done.set()
 
-        if threading.current_thread() is self.dispatcher:  # in a callback: nobody else would do it
+        if self.dispatcher and threading.current_thread() is self.dispatcher():
+            # In a callback: nobody else would do it
             with self.exclusive():
                 command()
             self.wake()
@@ -209,8 +210,9 @@ class CrewControl(Driving):
         if cancel:
             self.commands.append(lambda: dispatcher.cancel_waiting(self))
         self.wake()
-        if wait and threading.current_thread() is not self.dispatcher:
-            self.dispatcher.join()
+        thread = self.dispatcher()
+        if wait and thread is not None and thread is not threading.current_thread():
+            thread.join()
 
     def _never_started(self) -> None:
         self.ended = True

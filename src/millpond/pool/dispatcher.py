@@ -11,6 +11,7 @@ import logging
 import os
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from concurrent.futures._base import PENDING, RUNNING
 
@@ -34,7 +35,7 @@ def start(engine: Engine) -> None:
         thread = threading.Thread(target=_serve, args=(engine,), name=f"millpond-{engine.options.name}")
         at_exit.remember(engine)
         thread.start()  # inside the lock: whoever sees it may join it
-        engine.dispatcher = thread
+        engine.dispatcher = weakref.ref(thread)
     if engine.options.mp_context is not None:
         # The standard library's way: the first workers exist before the first submit returns
         engine.up.wait(60)

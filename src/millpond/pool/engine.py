@@ -17,6 +17,7 @@ import select
 import struct
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures._base import CANCELLED, PENDING, RUNNING, Future
@@ -108,7 +109,8 @@ class Engine(Settling):
         self.room = None if options.max_queue is None else threading.Semaphore(options.max_queue)
         self.noted: Callable[[bytes], object] | None = None  # gets what tasks tell while they run
         self.commands: deque[Callable[[], object]] = deque()  # for the dispatcher, under the lock
-        self.dispatcher: threading.Thread | None = None
+        # Weak: a stopped pool may lie about in tracebacks, its thread's object must not lie there with it
+        self.dispatcher: weakref.ref[threading.Thread] | None = None
         self.upkeep: Any = None
         self.up = threading.Event()  # the dispatcher has taken its first round
         self.finished = threading.Event()
@@ -124,7 +126,7 @@ class Engine(Settling):
         if self.dispatcher is None:
             self.start()
         if self.room is not None:
-            may_block = threading.current_thread() is not self.dispatcher
+            may_block = self.dispatcher is None or threading.current_thread() is not self.dispatcher()
             wait_for_room(self.room, self.options, lambda: self.closing, may_block=may_block)
         number = next(self.numbers)
         task = Task(number, self, options, time.monotonic_ns())

@@ -15,7 +15,7 @@ from millpond.errors import PayloadError
 from millpond.pool import wire
 from millpond.pool.future import PoolFuture
 from millpond.pool.link import Answer
-from millpond.pool.remote import text_of
+from millpond.pool.remote import arrive, describe, text_of
 from millpond.pool.task import Task
 
 
@@ -67,7 +67,9 @@ class Settling:
         try:
             value = pickle.loads(payload, buffers=buffers) if buffers else pickle.loads(payload)
         except BaseException as error:
-            task.settle(None, unreadable(f"the result of {task.name}", "here", error), later)
+            # As text: a traceback's frames would keep the dispatcher's thread alive as long as the error
+            cause = arrive(error, describe(error)).with_traceback(None)
+            task.settle(None, unreadable(f"the result of {task.name}", "here", cause), later)
             return
         if verdict == wire.VALUE:
             task.settle(value, None, later)
