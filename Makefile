@@ -150,7 +150,8 @@ proof-stores: servers
 proof-node: servers
 	$(BIN)/python -m pytest tests/proof_node -m slow --timeout=14400 -o faulthandler_timeout=0 -s $(PYTEST_ARGS)
 
-# Recurring tasks: every time zone over ten years, and schedulers killed, stopped and doubled.
+# Recurring tasks: every time zone over ten years (in parts: PYTEST_ARGS="-n 2" has two at a time), and
+# schedulers killed, stopped, doubled and told a wrong time.
 proof-recurring: servers
 	$(BIN)/python -m pytest tests/proof_recurring -m slow --timeout=14400 -o faulthandler_timeout=0 -s $(PYTEST_ARGS)
 

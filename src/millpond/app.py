@@ -118,10 +118,10 @@ class App:
         return self._store(jobs, transaction)
 
     def _store_traced(self, jobs: Sequence[NewJob], transaction: object | None) -> list[Enqueued]:
-        from millpond.node.tracing import enqueueing
+        from millpond.node.tracing import enqueueing, is_on
 
-        if not jobs:
-            return []
+        if not jobs or not is_on():
+            return self._store(jobs, transaction)
         with enqueueing(jobs[0].task, jobs[0].queue, len(jobs)) as trace:
             if trace:
                 jobs = [replace(job, options=replace(job.options, trace=trace)) for job in jobs]

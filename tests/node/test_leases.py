@@ -11,6 +11,7 @@ from millpond import App
 from millpond.job import JobState
 from tests.node import process as nodes
 from tests.node.process import node_process
+from tests.node.stopping import stop
 from tests.node.waiting import all_ended, ended, until
 from tests.stores.places import SHARED, place
 
@@ -56,7 +57,7 @@ def test_a_node_stopped_past_its_lease_and_woken_can_settle_nothing(url, tmp_pat
         handle = nodes.mark.enqueue(str(tmp_path / "marks"), str(tmp_path / "go"))
         until(lambda: handle.job().started_at)
         with node_process(url, 1.0):
-            first.send_signal(signal.SIGSTOP)
+            stop(first.pid, url)
             until(lambda: len(lines(tmp_path / "marks")) == 2, "the second run")
             (tmp_path / "go").touch()
             job = ended(handle)
@@ -74,7 +75,7 @@ def test_a_job_that_holds_a_slot_is_stopped_with_its_nodes_lease_even_if_the_nod
         handle = nodes.guarded.enqueue("one", str(tmp_path / "marks"), str(tmp_path / "go"))
         until(lambda: handle.job().started_at)
         worker = int(lines(tmp_path / "marks")[0].split()[1])
-        first.send_signal(signal.SIGSTOP)
+        stop(first.pid, url)
         until(lambda: not alive(worker), "the end of the stopped node's worker")
         with node_process(url, 1.5):
             until(lambda: len(lines(tmp_path / "marks")) == 2, "the second run")

@@ -158,3 +158,11 @@ def test_nothing_is_imported_or_done_where_the_program_does_not_use_it():
         "assert not [name for name in sys.modules if name.startswith('opentelemetry')]\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
+
+
+def test_that_a_driver_has_imported_opentelemetry_is_no_wish_for_spans(monkeypatch):
+    assert tracing.is_on()
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
+    assert not tracing.is_on()
+    assert enqueued() == {}
+    assert spans() == {}

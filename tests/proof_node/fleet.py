@@ -19,13 +19,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, Self
 
-import apsw
 import pytest
 
 from millpond.errors import StoreError
 from millpond.job import ENDS, Job
 from millpond.store.opening import open_store
 from tests.history import Evidence, Kind, Rules, finals, judge, read, witnessed
+from tests.node.stopping import stop
 from tests.proof_node import jobs
 from tests.stores.places import place
 
@@ -51,14 +51,6 @@ class Member(NamedTuple):
     def workers(self) -> list[int]:
         """The processes two generations down: those under its templates."""
         return [worker for template in children(self.pid) for worker in children(template)]
-
-
-def stands_still(thread: Path) -> bool:
-    """Is this thread of a stopped process no longer running? One that has left counts."""
-    try:
-        return (thread / "stat").read_text().rpartition(")")[2].split()[0] in ("T", "t")
-    except (FileNotFoundError, ProcessLookupError):
-        return True
 
 
 class Fleet:
@@ -140,33 +132,10 @@ class Fleet:
         """SIGSTOP of the supervisor alone, and SIGCONT; its workers go on."""
         with self.evidence.fault(Kind.STOPPED, pid=member.pid, node=member.label):
             try:
-                self._stop(member)
-                while self._is_locked():  # a file whose writer was stopped in the middle is locked for all
-                    member.process.send_signal(signal.SIGCONT)
-                    self._stop(member)
+                stop(member.pid, self.url)
                 yield
             finally:
                 member.process.send_signal(signal.SIGCONT)
-
-    def _stop(self, member: Member) -> None:
-        """SIGSTOP, until every thread stands still: one that goes on could yet take the file's lock."""
-        member.process.send_signal(signal.SIGSTOP)
-        threads = Path(f"/proc/{member.pid}/task")
-        self.until(lambda: all(stands_still(thread) for thread in threads.iterdir()), "it stands still")
-
-    def _is_locked(self) -> bool:
-        """Has somebody the write lock of a SQLite file who does not let it go?"""
-        if not self.url.startswith("sqlite:"):
-            return False
-        foreign = apsw.Connection(self.url.removeprefix("sqlite:///"))
-        foreign.set_busy_timeout(500)
-        try:
-            foreign.execute("BEGIN IMMEDIATE; ROLLBACK")
-        except apsw.BusyError:
-            return True
-        finally:
-            foreign.close()
-        return False
 
     def terminate(self, member: Member) -> int:
         """SIGTERM, until it has left; returns its exit code."""

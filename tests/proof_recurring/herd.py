@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,8 +18,9 @@ from millpond.orchestrator.tick_ids import tick_id
 from millpond.recurring import RecurringTask
 from millpond.rules.cadence import between
 from millpond.store.protocol import PAGE, Entry, Filter
-from tests.proof_node.fleet import Fleet
+from tests.proof_node.fleet import Fleet, Member
 from tests.proof_recurring import jobs
+from tests.proof_recurring.machines import Machine
 from tests.stores.places import address_and_name, place
 
 
@@ -34,6 +36,16 @@ class Herd(Fleet):
 
     member = "tests.proof_recurring.member"
     jobs = jobs
+
+    def __init__(self, url: str, folder: Path, **options: Any) -> None:
+        super().__init__(url, folder, **options)
+        self.here = Machine(self.folder / "clock")  # a file is on one machine, and so are its users
+        self.there = self.here if url.startswith("sqlite:") else Machine(self.folder / "clock-there")
+
+    def start_on(self, machine: Machine, *words: str, wait: bool = True) -> Member:
+        """One more node, on this machine."""
+        self._environment |= machine.environment
+        return self.start(*words, wait=wait)
 
     def said(self) -> str:
         """Also what has not ended."""
@@ -73,18 +85,22 @@ class Herd(Fleet):
         """How often the job of each tick began and ended, by what it left outside the store."""
         path = self.folder / "runs"
         lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-        return Counter((what, job) for what, _, job, _ in lines)
+        return Counter((what, job) for what, _, job, _, _ in lines)
+
+    def ends(self) -> Counter[str]:
+        """How many runs of each task have ended, likewise."""
+        return Counter(task for task, _, _ in self.spans())
 
     def spans(self) -> list[tuple[str, float, float]]:
-        """The runs that ended, each with its task, begin and end."""
-        began: dict[str, float] = {}
+        """The runs that ended, each with its task, begin and end: also those whose end nobody wanted."""
+        began: dict[tuple[str, int], float] = {}
         found = []
         for line in (self.folder / "runs").read_text().splitlines():
-            what, task, job, at = json.loads(line)
+            what, task, job, worker, at = json.loads(line)
             if what == "begin":
-                began[job] = at
-            elif job in began:
-                found.append((task, began.pop(job), at))
+                began[job, worker] = at
+            else:
+                found.append((task, began.pop((job, worker)), at))
         return found
 
     # --- the judgement ----------------------------------------------------------------------------------
@@ -95,7 +111,8 @@ class Herd(Fleet):
         assert instants, self.said()
         wanted = between(task.cadence, instants[0] - 1, instants[-1], most=1_000_000)
         explained = self._explained(task)
-        missing = [at for at in wanted if at not in set(instants) | explained]
+        known = explained.union(instants)
+        missing = [at for at in wanted if at not in known]
         assert not missing, f"{task.name}: {len(missing)} instants without a tick, from {missing[0]}"
         assert set(instants) <= set(wanted), "a tick at an instant that is not in the schedule"
         self._judge_runs(task, instants, explained)
@@ -108,6 +125,18 @@ class Herd(Fleet):
                 continue
             assert job.state is JobState.COMPLETED, (job, self.said())
             assert ran["begin", job.id] >= ran["end", job.id] >= 1, (job, self.said())
+
+    def unfounded(self, task: RecurringTask[..., Any], other: RecurringTask[..., Any]) -> list[Job]:
+        """The runs of a task that began without a success of the other since the one before began."""
+        ends = sorted(job.finished_at or 0 for job in self.all_jobs(other))
+        runs = sorted(self.all_jobs(task), key=_first_start)
+        starts = [_first_start(job) for job in runs]
+        fresh = [bisect_right(ends, start) for start in starts]  # how many had succeeded by then
+        return [job for job, before, now in zip(runs, [0, *fresh], fresh, strict=False) if now == before]
+
+    def all_jobs(self, task: RecurringTask[..., Any]) -> list[Job]:
+        """The jobs of all its ticks that ran."""
+        return [job for job in self._jobs(task, self.ticks(task)) if job is not None]
 
     def _jobs(self, task: RecurringTask[..., Any], instants: list[int]) -> list[Job | None]:
         return self.store.get([tick_id(task.name, at) for at in instants])
@@ -127,6 +156,12 @@ class Herd(Fleet):
             if said.since is not None:
                 found.update(between(task.cadence, said.since - 1, said.at, most=1_000_000))
         return found
+
+
+def _first_start(job: Job) -> int:
+    """Of a lost attempt nobody may know it."""
+    known = [attempt.started_at for attempt in job.attempts if attempt.started_at is not None]
+    return min(known, default=job.finished_at or 0)
 
 
 @contextmanager

@@ -19,7 +19,8 @@ app.pool("default", workers=2)
 
 def note(what: str) -> None:
     """Append a line by one write."""
-    line = json.dumps([what, current_job().task, current_job().id, time.monotonic()]) + "\n"
+    job = current_job()
+    line = json.dumps([what, job.task, job.id, os.getpid(), time.monotonic()]) + "\n"
     path = Path(os.environ[FOLDER]) / "runs"
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.write(file, line.encode())

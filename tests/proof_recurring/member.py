@@ -1,19 +1,11 @@
-"""A node of these proofs: `python -m tests.proof_recurring.member LEASE GRACE READY [usurper] [clock=S]`.
+"""A node of these proofs: `python -m tests.proof_recurring.member LEASE GRACE READY [usurper]`.
 
-A usurper believes that it leads, whatever the store says. With a clock, everything in this process that
-asks for the time of day is told a wrong one.
+A usurper believes that it leads, whatever the store says.
 """
 
 from __future__ import annotations
 
 import sys
-import time
-
-LIE = next((float(word.removeprefix("clock=")) for word in sys.argv if word.startswith("clock=")), 0.0)
-if LIE:  # before anybody has looked at it
-    _time, _time_ns = time.time, time.time_ns
-    time.time = lambda: _time() + LIE
-    time.time_ns = lambda: _time_ns() + int(LIE * 1e9)
 
 
 def main() -> int:

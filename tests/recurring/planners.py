@@ -25,10 +25,10 @@ def app_on(store: Store, **options: Any) -> App:
     return app
 
 
-def planner_of(app: App) -> Planner:
+def planner_of(app: App, **options: Any) -> Planner:
     """A planner that has taken up its work."""
     orchestrator = app.orchestrator
-    planner = Planner(app.store, app.name, dict(orchestrator.tasks), orchestrator.exclusions)
+    planner = Planner(app.store, app.name, dict(orchestrator.tasks), orchestrator.exclusions, **options)
     planner.begin(0)
     return planner
 

@@ -153,7 +153,7 @@ def test_nothing_fires_a_little_early_and_again_on_time(memory):
 
 @pytest.mark.parametrize("step", [7200, -7200])
 def test_a_stepped_clock_doubles_nothing(memory, step):
-    """SQLite's clock is the machine's: after a step each instant still has one tick."""
+    """A clock that is believed, as a server's is: after a step each instant still has one tick."""
     start = align(memory)
     app = app_on(memory, overlap="allow")
     planner = planner_of(app)

@@ -43,6 +43,28 @@ def test_an_empty_or_unknown_queue_gives_nothing(store, node):
     assert node.claim(queue="b") == []
 
 
+def test_each_of_several_queues_gives_as_many_as_were_asked_of_it(store, node):
+    first, second = put_many(store, 3, queue="a"), put_many(store, 3, queue="b")
+    answer = node.exchange(claims=[Claim("b", 2), Claim("none", 4), Claim("a", 1)])
+    assert [job.id for job in answer.claimed] == [*second[:2], first[0]]
+    assert (tally(store, "a"), tally(store, "b")) == (
+        {"queued": 2, "running": 1},
+        {"queued": 1, "running": 2},
+    )
+
+
+def test_what_is_special_about_one_queue_keeps_no_other_from_giving(store, node):
+    paused, slotted, plain = "paused", "slotted", "plain"
+    put_many(store, 2, queue=paused)
+    store.configure(queue=paused, paused=True)
+    held = put_many(store, 2, queue=slotted, slots=(Slot("press", 1),))
+    waiting = put(store, new_job(queue=plain, unique="k", unique_for="waiting"), new_job(queue=plain))
+    claims = [Claim(paused, 5), Claim(slotted, 5), Claim(plain, 5)]
+    assert [job.id for job in node.exchange(claims=claims).claimed] == [held[0], *waiting]
+    put(store, new_job(queue=plain, unique="k", unique_for="waiting"))  # the key was free once it ran
+    assert tally(store, plain) == {"queued": 1, "running": 2}
+
+
 def test_the_same_queue_twice_in_one_call(store, node):
     ids = put_many(store, 5)
     answer = node.exchange(claims=[Claim("default", 2), Claim("default", 2)])

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from millpond.api.audit import write_down
 from millpond.api.desk import Desk
+from millpond.api.gathering import Snapshot
 from millpond.api.problems import Problem
 from millpond.api.tokens import NOBODY, Caller
 from millpond.rules.access import CHANGES, is_for_us, is_same_origin, judge, may_read, need_of
@@ -51,9 +52,9 @@ class Gate:
         self._inner = inner
         self._desk = desk
 
-    def warm(self) -> None:
+    def warm(self) -> asyncio.Task[Snapshot]:
         """Ask the store how things stand, before anybody wants to know."""
-        self._desk.warm()
+        return self._desk.warm()
 
     def close(self) -> None:
         """End every stream; the server is about to stop."""

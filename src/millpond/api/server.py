@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from collections.abc import Callable
 from typing import Any
 
 import uvicorn
@@ -24,6 +25,7 @@ MOST_CONNECTIONS = 400  # of which requests are served; the rest is told to come
 MOST_OPEN = 500  # beyond it a connection is closed without a word
 GRACE = 1  # seconds that requests have when the server stops
 BACKLOG = 256
+FIRST_LOOK = 2.0  # seconds for it before the server is said to be there all the same
 
 
 class Patient(H11Protocol):
@@ -86,7 +88,7 @@ class Patient(H11Protocol):
 class Server(uvicorn.Server):
     """A uvicorn that ends its streams before it waits for its connections."""
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: Gate, ready: Callable[[], object] | None = None) -> None:
         super().__init__(
             uvicorn.Config(
                 gate,
@@ -108,11 +110,14 @@ class Server(uvicorn.Server):
             )
         )
         self._gate = gate
+        self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen."""
+        """Begin to listen; say so when nobody who comes has to wait for the first look at the store."""
         await super().startup(sockets)
-        self._gate.warm()
+        await asyncio.wait([self._gate.warm()], timeout=FIRST_LOOK)
+        if self._ready is not None:
+            self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Say goodbye to those who listen, then stop."""

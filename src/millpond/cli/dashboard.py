@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -114,9 +115,8 @@ def _serve(session: Session, config: Config, listener: socket.socket) -> int:
     if app.store.url == "memory://":
         raise Refusal("the store is memory://, which only its own process can see: name a store that lasts")
     app.store.record("node")  # an outdated schema or a store that is away is told before anything is served
-    server = Server(build(app, options))
-    if handed is None:
-        _tell(session, config, listener, file)
+    tell = partial(_tell, session, config, listener, file) if handed is None else None
+    server = Server(build(app, options), ready=tell)
     asyncio.run(_run(server, listener))
     return 0
 

@@ -46,6 +46,7 @@ class ClaimLoop:
     def __init__(self, state: NodeState) -> None:
         self.state = state
         self.bell = threading.Event()
+        self._turn = threading.Lock()  # held for a round, by whichever thread takes it
         self.hinted = True
         self.refused = ""  # the incarnation of which the heartbeat was told that it was rescued
         self.stopping = False
@@ -76,20 +77,40 @@ class ClaimLoop:
         self.hinted = True
         self.bell.set()
 
+    def hear(self) -> None:
+        """The store says that there is work. While the loop rests, whoever hears it claims and hands out:
+        to wake the loop for it would take longer than the claim."""
+        self.hinted = True
+        if not self._plenty() and self._turn.acquire(blocking=False):
+            try:
+                if not self.stopping and not self._safe_round():
+                    self._safe_round()  # hands out
+            finally:
+                self._turn.release()
+        self.bell.set()  # it may have to wake earlier now
+
     # --- the loop -------------------------------------------------------------------------------------
     def run(self) -> None:
         """Until the node says stop."""
         while not self.stopping:
-            try:
-                self._round()
-            except Exception:  # a bug; the node must go on all the same
-                logger.exception("A claim round failed; the next one follows")
-                if self._unsure is None:
-                    self._unsure = 0  # what was claimed may be lost on the way: ask the store
-                time.sleep(1.0)
+            with self._turn:
+                has_said_all = self._safe_round()
+            if has_said_all:
+                self._wait()
         self._speaker.close()
 
-    def _round(self) -> None:
+    def _safe_round(self) -> bool:
+        try:
+            return self._round()
+        except Exception:  # a bug; the node must go on all the same
+            logger.exception("A claim round failed; the next one follows")
+            if self._unsure is None:
+                self._unsure = 0  # what was claimed may be lost on the way: ask the store
+            time.sleep(1.0)
+            return False
+
+    def _round(self) -> bool:
+        """One exchange; True if there is nothing to say."""
         self.resting = False
         now = time.monotonic()
         self._take_ends()
@@ -98,7 +119,7 @@ class ClaimLoop:
         if self._unsure is not None:
             self._hand_out()
             if not self._resolved():
-                return
+                return False
         settlements = self.state.line.batch(BATCH)
         started, tasks = self._begun(now)
         progress = self._progress()
@@ -108,21 +129,21 @@ class ClaimLoop:
             self._hand_out()
             if not self._failures:
                 self.round_at = now  # nothing to say is a round, too
-            self._wait(now)
-            return
+            self.resting = not self._claimed and not self.state.line.raw
+            return True
         said = Said(settlements, started, progress, claims)
         answer = self._exchange(said)
         if answer is not None:
             for task in tasks:
                 task.told = True
             self._apply(answer, said)
+        return False
 
-    def _wait(self, now: float) -> None:
+    def _wait(self) -> None:
         wake = self._look_at
         if self._holds_any():
             wake = min(wake, self._watch_at)
-        self.resting = not self._claimed and not self.state.line.raw
-        if self.bell.wait(max(0.0, wake - now)):
+        if self.bell.wait(max(0.0, wake - time.monotonic())):
             self.bell.clear()
             if self._plenty():  # nobody waits for us: let more ends gather
                 time.sleep(LINGER)

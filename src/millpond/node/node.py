@@ -191,7 +191,7 @@ class Node:
         while not loop.stopping:
             try:
                 if state.store.wait(queues, POLL):
-                    loop.hint()
+                    loop.hear()
                     self._press()
             except Exception as error:  # only a hint; looking without one goes on
                 logger.debug("Listening failed: %s", error)

@@ -19,6 +19,7 @@ from millpond.job import (
     Crashed,
     Failure,
     Instant,
+    Job,
     Lost,
     Outcome,
     OutOfMemory,
@@ -52,7 +53,7 @@ class Line:
         self.raw: deque[tuple[JobTask, Any, BaseException | None, int]] = deque()
         self.waiting: deque[Settlement] = deque()
         self.size = 0  # bytes of what waits
-        self.listens: Callable[[], bool] = bool  # does anybody want to hear of jobs that returned?
+        self.listens: Callable[[Job], bool] = lambda _: False  # does anybody want to hear that it returned?
         self.told: Callable[[End, Outcome, Settlement, int | None], object] = lambda *_: None
         self.ring: Callable[[], object] = list  # set by the claim loop
 
@@ -84,7 +85,7 @@ class Line:
         )
         self.waiting.append(said)
         self.size += size_of(said)
-        if self.listens():
+        if self.listens(task.job):
             outcome = Returned(value[TIMES.size :])
             self.told(End(task, outcome, begun, ended), outcome, said, None if link is None else link.pid)
         run: int = ended - begun

@@ -1,7 +1,7 @@
 """OpenTelemetry spans of a job: enqueue, run, settle.
 
-Nothing is done, or imported, unless the program itself has imported OpenTelemetry: without it there is no one
-to trace for. The context travels beside the payload, in the job's options, and is bounded. A retry, a
+Nothing is done, or imported, unless the program has told OpenTelemetry where its spans go: else there is no
+one to trace for. The context travels beside the payload, in the job's options, and is bounded. A retry, a
 scheduled job and one of a batch begin a trace of their own that links back. Attribute names are here only.
 """
 
@@ -33,13 +33,17 @@ LINK = "millpond-link"  # in the carrier: the job was one of a batch
 MOST_ENTRIES = 8
 MOST_CHARACTERS = 2_048  # of all entries together
 _NANOSECONDS = 1_000  # in a microsecond
+NOBODY = frozenset({"ProxyTracerProvider", "NoOpTracerProvider"})  # providers that take no spans
 
 Carrier = Mapping[str, str]
 
 
 def is_on() -> bool:
-    """Has the program imported OpenTelemetry? One look-up: cheap enough for every job."""
-    return "opentelemetry.trace" in sys.modules
+    """Does anybody want spans? A driver may have imported OpenTelemetry, as redis-py does where it is
+    installed: only a provider that somebody has set is a wish. Cheap enough for every job."""
+    trace = sys.modules.get("opentelemetry.trace")
+    provider = getattr(trace, "get_tracer_provider", None)  # may be half imported
+    return provider is not None and type(provider()).__name__ not in NOBODY
 
 
 # --- where a job is enqueued ------------------------------------------------------------------------------

@@ -23,12 +23,12 @@ class BreakerClosed(NamedTuple):
 
 
 class TickMissed(NamedTuple):
-    """A recurring task did not run at an instant, because nobody planned it in time."""
+    """A recurring task did not run at an instant, because nobody planned it in time: of several, the last."""
 
     task: str
     at: Instant
     reason: str
-    instants: int  # this one included
+    instants: int  # that were missed, this one included
 
 
 class TickLate(NamedTuple):

@@ -24,9 +24,11 @@ def has_ended(job: Job | None) -> bool:
 
 
 def started_at(job: Job) -> Instant | None:
-    """When it last began. The store is not told before its end, if that comes soon."""
+    """When it last began. The store is not told before its end, if that comes soon; and never after its end,
+    as it may seem when somebody has set the clock of the node meanwhile."""
     last = job.attempts[-1].started_at if job.attempts else None
-    return max(job.started_at or 0, last or 0) or None
+    begun = max(job.started_at or 0, last or 0) or None
+    return begun if begun is None or job.finished_at is None else min(begun, job.finished_at)
 
 
 def begun(entry: Entry, job: Job) -> None:

@@ -17,7 +17,7 @@ from millpond.orchestrator.agenda import Agenda
 from millpond.orchestrator.drafts import Draft
 from millpond.orchestrator.happenings import Happening
 from millpond.orchestrator.learning import begun, ended, has_ended, why_not
-from millpond.orchestrator.ledger import Entry, Ledger, Waiting
+from millpond.orchestrator.ledger import Entry, Ledger, Waiting, shard_of
 from millpond.orchestrator.notes import Notes, Skipped
 from millpond.orchestrator.recording import Recorder
 from millpond.orchestrator.releasing import Gatekeeper, Held
@@ -217,7 +217,7 @@ class Planner:
                 reason = tick.reason or "missed"
                 yield Draft(task, tick.at, tick.due_at, reason, 1 + tick.folded, tick.since)
                 continue
-            if self._is_turned_away(entry, tick.at, now):
+            if self._is_turned_away(task.name, tick.at, now):
                 yield Draft(task, tick.at, tick.due_at, "breaker")
             elif self._gates.holds(task):
                 entry.waiting = (*entry.waiting, Waiting(tick.at, tick.due_at, ""))
@@ -238,16 +238,18 @@ class Planner:
         if at > now or self._closed(task.name, now) is not None:
             self._agenda.put(task.name, max(at, now + LONGEST))
             return
-        if self._is_turned_away(entry, at, now):
+        if self._is_turned_away(task.name, at, now):
             return
         entry.restarts = continuous.started(entry.restarts, task.restart_rule, now)
         yield Draft(task, at, at)
 
-    def _is_turned_away(self, entry: Entry, at: Instant, now: Instant) -> bool:
+    def _is_turned_away(self, name: str, at: Instant, now: Instant) -> bool:
         """Is there a probe under way already? If there should be one, this tick is it."""
+        entry = self.ledger.need(name)
         state = gate(entry.breaker, now)
         if state == "probe":
             entry.breaker = begin_probe(entry.breaker, at)
+            self._flushed.pop(shard_of(name), None)  # written in this round: the next planner begins no other
         return state == "breaker"
 
     def _triggered(self, now: Instant) -> Iterator[Draft]:
@@ -258,7 +260,7 @@ class Planner:
             self.inbox.taken(name, key)
             reason, content = self._closed(name, now) or "", None
             if not reason:
-                self._is_turned_away(self.ledger.need(name), at, now)
+                self._is_turned_away(name, at, now)
             try:
                 content = task.payload_of(payloads)
             except MillpondError as error:  # the function takes others than it did when they were sent

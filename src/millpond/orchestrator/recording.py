@@ -48,14 +48,17 @@ class Recorder:
             results = self._store.plan([draft.tick(now) for draft in part])
             enqueued_at = self._store.clock.now()
             late: list[Draft] = []
+            missed: list[Draft] = []
             for draft, is_new in zip(part, results, strict=True):
                 if not is_new:
                     self.follow(draft.task.name, draft.at, now, draft.reason)
                 elif draft.reason:
                     self._skipped(draft, now)
+                    missed += [draft] if draft.reason in UNPLANNED else []
                 elif self._started(draft, enqueued_at) > LATE and not self._gates.holds(draft.task):
                     late.append(draft)
             self._tell_late(late, enqueued_at)
+            self._tell_missed(missed)
 
     def follow(self, name: str, at: Instant, now: Instant, doubt: str = "") -> None:
         """Watch a tick that was planned by somebody else; `doubt` is why it did not run, if it did not."""
@@ -73,6 +76,15 @@ class Recorder:
             draft = min(drafts, key=lambda draft: draft.due_at)
             late = (now - draft.due_at) / MICROSECONDS
             self.tell(TickLate(draft.task.name, draft.at, late, len(drafts)))
+
+    def _tell_missed(self, drafts: Sequence[Draft]) -> None:
+        """One word about each task: a long absence has a hundred rows, and one reason."""
+        told: dict[tuple[str, str], tuple[Instant, int]] = {}
+        for draft in drafts:
+            name = draft.task.name, draft.reason
+            told[name] = draft.at, told.get(name, (0, 0))[1] + draft.instants
+        for (task, reason), (at, instants) in told.items():
+            self.tell(TickMissed(task, at, reason, instants))
 
     def _started(self, draft: Draft, now: Instant) -> float:
         """Returns how many seconds late it is."""
@@ -93,5 +105,3 @@ class Recorder:
         line = Skipped(draft.at, draft.reason, draft.instants, draft.since)
         self._notes.skipped(task.name, line, now)
         self._ledger.change(task.name)
-        if draft.reason in UNPLANNED:
-            self.tell(TickMissed(task.name, draft.at, draft.reason, draft.instants))

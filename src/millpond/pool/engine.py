@@ -109,8 +109,7 @@ class Engine(Settling):
         self.room = None if options.max_queue is None else threading.Semaphore(options.max_queue)
         self.noted: Callable[[bytes], object] | None = None  # gets what tasks tell while they run
         self.commands: deque[Callable[[], object]] = deque()  # for the dispatcher, under the lock
-        # Weak: a stopped pool may lie about in tracebacks, its thread's object must not lie there with it
-        self.dispatcher: weakref.ref[threading.Thread] | None = None
+        self.dispatcher: weakref.ref[threading.Thread] | None = None  # weak: it must not lie about with us
         self.upkeep: Any = None
         self.up = threading.Event()  # the dispatcher has taken its first round
         self.finished = threading.Event()

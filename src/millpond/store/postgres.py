@@ -28,15 +28,15 @@ from millpond.errors import (
     StoreRefused,
     StoreUnavailable,
 )
-from millpond.job import Enqueued, Job, NewJob
+from millpond.job import Enqueued, Job, NewJob, Settlement
 from millpond.store.clock import ServerClock
 from millpond.store.forks import watch_forks
 from millpond.store.postgres_address import PostgresAddress
 from millpond.store.postgres_arrays import array
 from millpond.store.postgres_connection import PatientConnection
 from millpond.store.postgres_statements import THE_CALLERS, Names, text_of
-from millpond.store.protocol import Document, Tick
-from millpond.store.relational import enqueue, reading, records
+from millpond.store.protocol import Claim, Document, Exchanged, Progress, Started, Tick
+from millpond.store.relational import claim, enqueue, leases, reading, records
 from millpond.store.relational.query import LeaseClock, Many, Query, Row, Steps
 from millpond.store.relational.tallies import gathered
 from millpond.store.relational.verbs import RelationalStore
@@ -51,6 +51,9 @@ BEGIN = (
 )
 # The same for a session of our own
 BOUNDS = BEGIN.replace("SET LOCAL", "SET").removeprefix("BEGIN; ")
+# For sessions that say single statements whose best plan is always the same: making it anew takes the server
+# longer than the work. Searches are better off with plans of their own.
+BRISK = f"{BOUNDS}; SET plan_cache_mode = force_generic_plan"
 UNHURRIED = "SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = 0"  # who makes tables
 RETRIES = 5  # of a transaction that the server ended to break a deadlock: nothing has happened
 ISOLATION, FRESH = "SHOW transaction_isolation", [("read committed",)]  # each statement sees the latest
@@ -69,7 +72,10 @@ class PostgresStore(RelationalStore):
         self.schema = self._options.schema
         self.clock = ServerClock()
         self._guard = threading.Lock()
-        self._idle: deque[Connection[Row]] = deque()
+        self._idle: dict[bool, deque[Connection[Row]]] = {
+            False: deque(),
+            True: deque(),
+        }  # True: the brisk ones
         self._checked = False
         self._pooled: bool | None = None  # a pooler stands between us and the server
         self._listener: Connection[Row] | None = None
@@ -81,26 +87,57 @@ class PostgresStore(RelationalStore):
     # --- verbs that differ ----------------------------------------------------------------------------
     def enqueue(self, jobs: Sequence[NewJob], transaction: object | None = None) -> list[Enqueued]:
         """Store jobs, all or none; plain ones in one round trip."""
-        if jobs and transaction is None and self._pooled is False and enqueue.is_plain(jobs):
+        if jobs and transaction is None and enqueue.is_plain(jobs) and self._is_direct():
             return self._retried(lambda: self._at_once(lambda now: enqueue.enqueue_at_once(jobs, now)))
         return super().enqueue(jobs, transaction)
 
+    def exchange(
+        self,
+        node: str,
+        sequence: int,
+        *,
+        settlements: Sequence[Settlement] = (),
+        started: Sequence[Started] = (),
+        progress: Sequence[Progress] = (),
+        claims: Sequence[Claim] = (),
+    ) -> Exchanged:
+        """Settle what finished and claim what fits; a claim alone in one round trip where that can be."""
+        says = bool(settlements or started or progress)
+        if claims and not says and claim.is_usual(claims) and self._is_direct():
+            make = partial(claim.claim_at_once, node, sequence, claims)
+            found = self._retried(lambda: self._at_once(make))
+            if found is not None:
+                jobs, damaged = found
+                return Exchanged((*jobs, *(self._claim_on(node, claims, jobs, damaged) if damaged else ())))
+        return super().exchange(
+            node, sequence, settlements=settlements, started=started, progress=progress, claims=claims
+        )
+
+    def _claim_on(
+        self, node: str, claims: Sequence[Claim], got: Sequence[Job], damaged: Sequence[str]
+    ) -> list[Job]:
+        """Bury those that cannot be read, and claim others in their place."""
+        try:
+            return self.write(lambda now: leases.claim_on(node, claim.rest(claims, got), damaged, now))
+        except StoreError as error:  # but some are claimed already
+            raise OutcomeUnknown(f"{self.url}: jobs were claimed, then: {error}") from error
+
     def plan(self, ticks: Sequence[Tick]) -> list[bool]:
         """Record ticks and enqueue their jobs, in one round trip where that can be."""
-        if ticks and self._pooled is False and records.is_plain(ticks):
+        if ticks and records.is_plain(ticks) and self._is_direct():
             return self._retried(lambda: self._at_once(lambda now: records.plan_at_once(ticks, now)))
         return super().plan(ticks)
 
     def record(self, name: str, value: bytes | None = None, version: int | None = None) -> Document:
         """Read or write a versioned document: one statement, one round trip."""
-        if self._pooled is False:
+        if self._is_direct():
             make = partial(records.record, name, value, version)
             return self._retried(lambda: self._at_once(lambda _: make(), changes=value is not None))
         return super().record(name, value, version)
 
     def get(self, ids: Sequence[str]) -> list[Job | None]:
         """Whole jobs, in the order asked: one statement, one round trip."""
-        if self._pooled is False:
+        if self._is_direct():
             return self._at_once(lambda _: reading.get(ids), changes=False)
         return super().get(ids)
 
@@ -163,7 +200,7 @@ class PostgresStore(RelationalStore):
 
     def _at_once(self, make: Callable[[int], Steps[T]], *, changes: bool = True) -> T:
         """Run a verb of a single statement, which is its own transaction, within the session's bounds."""
-        with self._connection() as connection:
+        with self._connection(brisk=True) as connection:
             try:
                 return self._drive(psycopg.RawCursor(connection), make(self.clock.now()))
             except (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled) as error:
@@ -257,9 +294,16 @@ class PostgresStore(RelationalStore):
             raise StoreRefused(f"this connection is not to {self.url}: {error}") from error
 
     # --- connections ------------------------------------------------------------------------------------
+    def _is_direct(self) -> bool:
+        """Is there no pooler between us and the server? Found out by the first connection."""
+        if self._pooled is None:
+            with self._connection(brisk=True):
+                pass
+        return not self._pooled
+
     @contextmanager
-    def _connection(self) -> Iterator[Connection[Row]]:
-        connection = self._take()
+    def _connection(self, *, brisk: bool = False) -> Iterator[Connection[Row]]:
+        connection = self._take(brisk=brisk)
         try:
             if self.clock.is_old():
                 ((server,),) = connection.execute(text_of("lease_clock", self._names)).fetchall()
@@ -272,16 +316,17 @@ class PostgresStore(RelationalStore):
         except psycopg.OperationalError as error:
             raise self._broken(error, maybe=False) from error
         finally:
-            self._give_back(connection)
+            self._give_back(connection, brisk=brisk)
 
-    def _take(self) -> Connection[Row]:
+    def _take(self, *, brisk: bool = False) -> Connection[Row]:
+        idle = self._idle[brisk]
         with self._guard:
-            while self._idle:
-                connection = self._idle.pop()
+            while idle:
+                connection = idle.pop()
                 if not connection.closed and not _has_hung_up(connection):
                     return connection
                 connection.close()
-        return self._connect(self._options.dsn)
+        return self._connect(self._options.dsn, BRISK if brisk else BOUNDS)
 
     def before_fork(self) -> None:
         """The child must not find the guard held by a thread it does not have."""
@@ -290,10 +335,11 @@ class PostgresStore(RelationalStore):
     def after_fork(self, *, in_child: bool) -> None:
         """The connections are the parent's: the driver closes none that its process did not open."""
         if in_child:
-            self._idle, self._listener, self._ear = deque(), None, threading.Lock()
+            self._idle = {False: deque(), True: deque()}
+            self._listener, self._ear = None, threading.Lock()
         self._guard.release()
 
-    def _connect(self, dsn: str) -> Connection[Row]:
+    def _connect(self, dsn: str, settings: str = BOUNDS) -> Connection[Row]:
         try:
             connection = PatientConnection.connect(
                 dsn, autocommit=True, connect_timeout=5, keepalives_idle=10, tcp_user_timeout=20_000
@@ -304,22 +350,23 @@ class PostgresStore(RelationalStore):
             ((pid,),) = connection.execute("SELECT pg_backend_pid()").fetchall()
             self._pooled = pid != connection.info.backend_pid
         if self._pooled is False:
-            connection.execute(BOUNDS)
+            connection.execute(settings.encode())
         if not self._prepares():
             connection.prepare_threshold = None  # not even COMMIT, which the driver would do by itself
         return connection
 
-    def _give_back(self, connection: Connection[Row]) -> None:
+    def _give_back(self, connection: Connection[Row], *, brisk: bool = False) -> None:
+        idle = self._idle[brisk]
         if not connection.closed and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             try:
                 connection.execute("ROLLBACK")
             except psycopg.Error:
                 connection.close()
         with self._guard:
-            if connection.closed or len(self._idle) >= KEPT:
+            if connection.closed or len(idle) >= KEPT:
                 connection.close()
             else:
-                self._idle.append(connection)
+                idle.append(connection)
 
     def _check(self, connection: Connection[Row]) -> None:
         version = self._version(connection)
@@ -365,7 +412,8 @@ class PostgresStore(RelationalStore):
     def close(self) -> None:
         """Close the connections; the next call opens new ones."""
         with self._guard:
-            connections, self._idle = list(self._idle), deque()
+            connections = [*self._idle[False], *self._idle[True]]
+            self._idle = {False: deque(), True: deque()}
             listener, self._listener = self._listener, None
         for connection in (*connections, listener):
             if connection is not None:

@@ -25,6 +25,7 @@ from millpond.store.forks import watch_forks
 from millpond.store.relational.query import LeaseClock, Many, Query, Row, Steps
 from millpond.store.relational.tallies import gathered
 from millpond.store.relational.verbs import RelationalStore
+from millpond.store.sqlite_clock import agreed_time
 from millpond.store.sqlite_mending import mend
 from millpond.store.sqlite_schema import (
     add_functions,
@@ -116,7 +117,7 @@ class SQLiteStore(RelationalStore):
             connection = self._open()
             self._begin(connection)
             try:
-                now = self.clock.now()
+                now = agreed_time(connection, self.clock, may_write=True)
                 for request in batch:
                     self._run_one(connection, request, now, alone=len(batch) == 1)
                 if any(request.error is None for request in batch):
@@ -125,10 +126,11 @@ class SQLiteStore(RelationalStore):
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
         except BaseException as error:
+            said = translated(error, self.url) if isinstance(error, apsw.Error) else error
             unknown = OutcomeUnknown(f"{self.url}: the thread that wrote for this one was interrupted")
             for request in batch:
                 its_own = request is own or isinstance(error, Exception)
-                request.error = request.error or (error if its_own else unknown)
+                request.error = request.error or (said if its_own else unknown)
         for request in batch:
             request.done = True
 
@@ -178,7 +180,7 @@ class SQLiteStore(RelationalStore):
             connection = self._open()
             connection.execute("BEGIN")
             try:
-                return self.drive(connection, make(self.clock.now()))
+                return self.drive(connection, make(agreed_time(connection, self.clock)))
             finally:
                 connection.execute("ROLLBACK")
         except apsw.Error as error:
@@ -216,7 +218,7 @@ class SQLiteStore(RelationalStore):
                 raise StoreRefused(f"this connection is not to {self.url}: it is to {transaction.filename!r}")
             refuse_other_versions(schema_of(transaction), self.url)
             with transaction:  # a savepoint; it never swallows what is raised inside
-                value = self.drive(transaction, make(self.clock.now()))
+                value = self.drive(transaction, make(agreed_time(transaction, self.clock)))
         except apsw.Error as error:
             raise translated(error, self.url) from error
         return value

@@ -44,7 +44,8 @@ for _, item in ipairs(args[5]) do
     end
 end
 flush()
-if #args[6] > 0 then
+look_around(args[6], node)
+if #args[6] > 0 and not nothing_else then
     expire()
     promote()
 end
@@ -55,4 +56,5 @@ for _, wanted in ipairs(args[6]) do
     end
     claim({queue = wanted[1], limit = wanted[2], without = without, node = node, held = P .. 'held:' .. node}, rows)
 end
-return {'ok', rows, stale, call('SMEMBERS', P .. 'cancelling:' .. node), unfinished and 1 or 0}
+local cancelling = nothing_else and {} or call('SMEMBERS', P .. 'cancelling:' .. node)
+return {'ok', rows, stale, cancelling, unfinished and 1 or 0}

@@ -59,9 +59,6 @@ end
 
 local function load_column(ids, name)
     local values, key = column(known, name), P .. 'job:' .. name
-    if call('EXISTS', key) == 0 then
-        return
-    end
     for first = 1, #ids, 4000 do
         local last = math.min(first + 3999, #ids)
         local found = call('HMGET', key, unpack(ids, first, last))
@@ -73,14 +70,41 @@ local function load_column(ids, name)
     end
 end
 
+-- Fields that every job has; of the others there is often none in the whole store, which one look tells.
+local USUAL = {head = true, where = true, place = true, body = true}
+
+local function rare_columns(names)
+    local rare, keys = {}, {}
+    for _, name in ipairs(names) do
+        if not USUAL[name] then
+            rare[#rare + 1], keys[#keys + 1] = name, P .. 'job:' .. name
+        end
+    end
+    if #keys == 0 or call('EXISTS', unpack(keys)) == 0 then
+        return {}
+    end
+    local there = {}
+    for place, name in ipairs(rare) do
+        there[name] = call('EXISTS', keys[place]) == 1
+    end
+    return there
+end
+
 -- Read some fields of many jobs at once.
 local function load(ids, names)
-    local group = {}
+    if #ids == 0 then
+        return
+    end
+    local group, there = {}, rare_columns(names)
     for _, id in ipairs(ids) do
         group[id] = true
     end
-    for _, name in ipairs(#ids > 0 and names or {}) do
-        load_column(ids, name)
+    for _, name in ipairs(names) do
+        if USUAL[name] or there[name] then
+            load_column(ids, name)
+        else
+            column(known, name)
+        end
         loaded[name] = group
     end
 end

@@ -67,6 +67,33 @@ def claim(node: str, entries: Sequence[Claim], now: Instant) -> Steps[tuple[list
     return jobs, bool(any_queue.asked)
 
 
+def is_usual(entries: Sequence[Claim]) -> bool:
+    """May these be served by one statement?"""
+    queues = {entry.queue for entry in entries}
+    return len(queues) == len(entries) and all(entry.limit > 0 and not entry.without for entry in entries)
+
+
+def claim_at_once(
+    node: str, sequence: int, entries: Sequence[Claim], now: Instant
+) -> Steps[tuple[list[Job], list[str]] | None]:
+    """Speak and claim by a single statement, where a round trip costs more than the work: the jobs, and the
+    ids of those that cannot be read, to be buried. None, and nothing has happened, if there is more to do."""
+    queues, limits = [entry.queue for entry in entries], [entry.limit for entry in entries]
+    rows = yield Query("claim_at_once", (node, sequence, queues, limits, now))
+    if not rows:
+        return None
+    found, damaged = _read([row for row in rows if row[0] is not None])
+    place = {queue: number for number, queue in enumerate(queues)}
+    jobs = [candidate.job for candidate in found]
+    return sorted(jobs, key=lambda job: (place[job.queue], job.rank, job.id)), damaged
+
+
+def rest(entries: Sequence[Claim], got: Sequence[Job]) -> list[Claim]:
+    """What is still wanted of each queue."""
+    numbers = Counter(job.queue for job in got)
+    return [Claim(entry.queue, entry.limit - numbers[entry.queue], entry.without) for entry in entries]
+
+
 def _within_rate(node: str, entry: Claim, now: Instant, *, roomy: bool) -> Steps[list[Job]]:
     rows = yield Query("lock_rate", (entry.queue,))
     bucket = fill(Bucket(*rows[0]), now)
@@ -95,7 +122,7 @@ def _take_head(node: str, queue: str, limit: int, now: Instant) -> Steps[tuple[l
     found, damaged = _read([row[:-1] for row in rows])
     yield from tell(moves([(queue, "queued", "running", len(rows))]), now)
     yield from _let_go(found)
-    yield from _bury(damaged, "running", now)
+    yield from bury(damaged, "running", now)
     is_all = bool(rows) and not rows[0][-1] and not damaged
     return [candidate.job for candidate in found], is_all
 
@@ -116,7 +143,7 @@ def _look_on(node: str, entry: Claim, limit: int, now: Instant, *, roomy: bool) 
             yield Many("count_parked", sorted(Counter(slot for _, slot in parked).items()))
             yield from tell(moves([(entry.queue, None, PARKED, len(parked))]), now)
         jobs += yield from _take(node, chosen, now)
-        yield from _bury(damaged, "queued", now)
+        yield from bury(damaged, "queued", now)
         nothing_left = len(rows) < window and not parked
         if nothing_left or not rows:
             break
@@ -207,7 +234,8 @@ def _let_go(claimed: Sequence[Candidate]) -> Steps[None]:
         yield Many("release_unique", sorted(short))
 
 
-def _bury(ids: Sequence[str], before: str, now: Instant) -> Steps[None]:
+def bury(ids: Sequence[str], before: str, now: Instant) -> Steps[None]:
+    """End jobs that cannot be read."""
     if ids:
         rows = yield Many("bury", [(job, now) for job in ids])
         yield from tell(moves((row[2], before, "dead", 1) for row in rows), now)

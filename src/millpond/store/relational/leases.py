@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from millpond.errors import NodeRefused
-from millpond.job import MICROSECONDS, Instant, JobState, Settlement, Transition
+from millpond.job import MICROSECONDS, Instant, Job, JobState, Settlement, Transition
 from millpond.rules.lifecycle import rescued
 from millpond.store.protocol import Claim, Exchanged, Held, NodeRecord, Progress, Started
 from millpond.store.relational import claim, settle
@@ -99,6 +99,14 @@ def exchange(
     jobs, asked = (yield from claim.claim(node, claims, now)) if claims else ([], True)
     cancelling = (yield Query("cancelling", (node,))) if asked else []
     return Exchanged(tuple(jobs), tuple(stale), tuple(row[0] for row in cancelling))
+
+
+def claim_on(node: str, entries: Sequence[Claim], damaged: Sequence[str], now: Instant) -> Steps[list[Job]]:
+    """Bury what was claimed and cannot be read, and claim others in its place."""
+    yield from _why_refused(node)
+    yield from claim.bury(damaged, "running", now)
+    jobs, _ = yield from claim.claim(node, entries, now)
+    return jobs
 
 
 def _why_refused(node: str) -> Steps[None]:
