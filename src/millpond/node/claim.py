@@ -12,7 +12,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from millpond.errors import NodeRefused, OutcomeUnknown, StoreError
@@ -84,7 +84,7 @@ class ClaimLoop:
         if not self._plenty() and self._turn.acquire(blocking=False):
             try:
                 if not self.stopping and not self._safe_round():
-                    self._safe_round()  # hands out
+                    self._safely(self._hand_out)
             finally:
                 self._turn.release()
         self.bell.set()  # it may have to wake earlier now
@@ -100,8 +100,11 @@ class ClaimLoop:
         self._speaker.close()
 
     def _safe_round(self) -> bool:
+        return self._safely(self._round) is True
+
+    def _safely(self, step: Callable[[], bool | None]) -> bool | None:
         try:
-            return self._round()
+            return step()
         except Exception:  # a bug; the node must go on all the same
             logger.exception("A claim round failed; the next one follows")
             if self._unsure is None:

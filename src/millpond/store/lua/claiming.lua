@@ -51,6 +51,7 @@ local function refill(stream, queue)
     stream.ids, stream.ranks = {}, {}
     stream.place = 1
     local found = call('ZRANGE', stream.key, 0, stream.chunk - 1, 'WITHSCORES')
+    stream.is_whole = stream.priority and #found < 2 * stream.chunk -- nobody stands behind these
     for place = 1, #found, 2 do
         stream.ids[#stream.ids + 1] = found[place]
         stream.ranks[#stream.ranks + 1] = tonumber(found[place + 1])
@@ -108,7 +109,7 @@ local function best_of(streams, queue, room)
     local best, best_rank, best_id
     local number = 0
     for _, stream in ipairs(streams) do
-        if stream.place > #stream.ids and #stream.gone > 0 then
+        if stream.place > #stream.ids and #stream.gone > 0 and not stream.is_whole then
             refill(stream, queue)
         end
         local id = stream.ids[stream.place]

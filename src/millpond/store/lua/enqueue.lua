@@ -1,6 +1,10 @@
 -- uses: lines ends storing
 -- {jobs} -> {"ok", {{id, created}, ...}, unfinished}, or {"unknown", job, parent}
-local answers, missing = enqueue(args[1])
+local jobs = args[1]
+if #jobs == 1 and is_alone(jobs[1]) then
+    return {'ok', {{jobs[1][1], enqueue_one(jobs[1])}}, 0}
+end
+local answers, missing = enqueue(jobs)
 if missing then
     return missing
 end
