@@ -51,12 +51,13 @@ def _rush(found: Result) -> str:
 
 def _claims(found: Result) -> list[tuple[str, str, str, bool]]:
     drain, best = found["seconds_to_drain"], found["drain_at_best"]
+    stored = found["seconds_to_store_them"]
     return [
         (
             "the pool is at its maximum",
-            f"{found['workers_at_peak']} workers after {found['seconds_to_maximum']:.2f} s",
+            f"{found['workers_at_peak']} workers {found['seconds_to_maximum']:.2f} s after the last job was stored, {stored + found['seconds_to_maximum']:.1f} s after the first",
             f"{found['most']} within 2 s",
-            found["workers_at_peak"] >= found["most"] and found["seconds_to_maximum"] <= 2.0,
+            found["workers_at_peak"] >= found["most"] and stored + found["seconds_to_maximum"] <= 2.0,
         ),
         (
             "it drains at the machine's speed",

@@ -49,9 +49,12 @@ def _panel(axis: Any, rows: Sequence[Row], day: str) -> None:
         _front(axis, [row for row in rows if row["policy"].startswith(name)], colour, marker, NAMES[name])
     _front(axis, [row for row in rows if row["policy"].startswith("wait ")], OUR_COLOUR, "o", "Millpond")
     if rows:
-        axis.axhline(rows[0]["bound_hours"], color=INK, linewidth=0.8, linestyle=":")
+        axis.axhline(
+            rows[0]["bound_hours"], color=INK, linewidth=0.8, linestyle=":", label="clairvoyant bound"
+        )
         axis.axvline(10.0, color=INK, linewidth=0.5, linestyle="--")
     axis.set_xscale("log")
+    axis.set_xticks([0.1, 1.0, 10.0], ["0.1", "1", "10"])
     axis.set_xlim(LEAST / 1.5, 40.0)  # a law that never starts anybody is off the chart
     axis.set_xlabel("p95 wait, seconds", color=INK)
     axis.set_title(day, color=INK, fontsize=11)

@@ -7,6 +7,7 @@ runs these two again and leaves the others' results as they are. Run by `make be
 
 import argparse
 import json
+import math
 import subprocess
 import sys
 import time
@@ -57,7 +58,7 @@ def _simulated(options: argparse.Namespace, cost: float) -> list[dict[str, Any]]
         print(f"a worker starts in {1000 * cost:.1f} ms here", file=sys.stderr)
     parts = sims.wanted(cost, quick=options.quick)
     workers = options.workers if "sim" in options.only else 0
-    return sims.rows(parts, cost, workers=workers, again=options.again)
+    return sims.rows(parts, cost, workers=workers, again=options.again, seconds=options.seconds)
 
 
 def _program(name: str) -> dict[str, Any]:
@@ -73,6 +74,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", default=",".join(PARTS), help="which parts to run: sim,decision,trace,rush")
     parser.add_argument("--quick", action="store_true", help="one day with exponential run times only")
     parser.add_argument("--workers", type=int, default=2, help="simulations at once")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no simulation after so many")
     parser.add_argument("--start-cost", type=float, help="seconds; measured if it is not given")
     parser.add_argument("--again", action="store_true", help="simulate anew what is on disk")
     parser.add_argument("--write", action="store_true", help="also write docs/benchmarks-scale.md")

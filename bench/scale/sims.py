@@ -5,8 +5,10 @@ measured one. So a machine that is a little quicker or slower today needs no new
 """
 
 import sys
-from collections.abc import Iterable
-from concurrent.futures import as_completed
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, wait
+from itertools import islice
 from typing import Any
 
 import kept
@@ -37,23 +39,36 @@ def wanted(measured: float, *, quick: bool = False) -> list[Part]:
         for chosen in EVERYTHING
     ]
     hard = [] if quick else [Part(name, SERVICES[0], "wait 10", cost, 1, prints["wait 10"]) for name in HARD]
-    return parts + hard
+    return hard + parts
 
 
-def rows(parts: Iterable[Part], measured: float, *, workers: int, again: bool) -> list[dict[str, Any]]:
-    """The figures of each; each is kept as soon as it is there."""
+def rows(
+    parts: Iterable[Part], measured: float, *, workers: int, again: bool, seconds: float
+) -> list[dict[str, Any]]:
+    """The figures of each; each is kept as soon as it is there. None is begun after so many seconds."""
     parts = list(parts)
     done = {} if again else {Part(*row["part"]): row for row in kept.points()}
     missing = [part for part in parts if part not in done]
     if missing and workers:
-        with Pool(max_workers=workers) as pool:
-            futures = {pool.submit(simulated, part): part for part in missing}
-            for number, future in enumerate(as_completed(futures), 1):
-                row = {**future.result(), "part": futures[future]}
-                done[futures[future]] = row
-                kept.add_point(row)
-                print(f"\r{number} of {len(missing)} simulated ", end="", file=sys.stderr, flush=True)
+        for number, row in enumerate(_simulated(missing, workers, time.monotonic() + seconds), 1):
+            done[Part(*row["part"])] = row
+            kept.add_point(row)
+            print(f"\r{number} of {len(missing)} simulated ", end="", file=sys.stderr, flush=True)
     return [_beside_bound(part, done[part], measured) for part in parts if part in done]
+
+
+def _simulated(missing: Sequence[Part], workers: int, until: float) -> Iterator[dict[str, Any]]:
+    """Each as it is done; while there is time, there is always one for every worker."""
+    left, running = iter(missing), {}
+    with Pool(max_workers=workers) as pool:
+        while True:
+            if time.monotonic() < until:
+                for part in islice(left, 2 * workers - len(running)):
+                    running[pool.submit(simulated, part)] = part
+            if not running:
+                return
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                yield {**future.result(), "part": running.pop(future)}
 
 
 def _beside_bound(part: Part, row: dict[str, Any], measured: float) -> dict[str, Any]:

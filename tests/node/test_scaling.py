@@ -17,6 +17,7 @@ from millpond.job import JobState
 from millpond.node.decisions import read_decisions
 from millpond.node.events import ScaledDown, ScaledUp
 from millpond.node.fleet import shares_of
+from millpond.node.observing import Counting, PoolWatch
 from millpond.node.overrides import Bounds, write_bounds
 from millpond.rules.scale import Fixed, ScaleByDepth
 from tests.node.waiting import all_ended, until
@@ -90,6 +91,25 @@ def test_a_pool_grows_while_work_waits_and_returns_to_its_minimum_and_says_why(a
     lines = until(lambda: [line for line in read_decisions(app.store, 50) if line["after"] == 3], "a line")
     assert lines[0]["sentence"].startswith("default ")
     assert {"base", "backlog", "demand", "binding", "wanted", "alive", "oldest"} <= set(lines[0])
+
+
+def test_a_job_that_was_claimed_since_the_count_is_not_seen_twice(local, start, hold, tmp_path):
+    local.pool("default", workers=(1, 4), max_wait="1h")
+    doors = [tmp_path / name for name in "abc"]
+    handles = hold.enqueue_many([(str(door),) for door in doors])
+    node = start(local)
+    pool = node._state.pools["default"]
+    until(pool.begun, "the first to run")
+    (first, _), *_ = pool.begun()
+    watch, counting = PoolWatch(pool, node._state), Counting(node._state)
+    assert counting.look()
+    assert watch.observe(counting, time.monotonic()).waiting == 2
+    doors[0].touch()
+    until(lambda: any(task is not first for task, _ in pool.begun()), "the second to run")
+    assert watch.observe(counting, time.monotonic()).waiting == 1
+    for door in doors:
+        door.touch()
+    all_ended(handles)
 
 
 def test_a_pool_without_a_minimum_has_no_workers_until_there_is_work(local, start, hold, gate):
@@ -312,6 +332,19 @@ def test_every_node_knows_the_pools_of_all(local, start):
         lambda: len(found := shares_of(local.store.counts().nodes)) == 2 and found, "both in the store"
     )
     assert {(share.name, share.least, share.most) for share in shares} == {("default", 1, 3)}
+
+
+def test_a_count_that_was_made_in_a_hurry_is_learned_from_too(local, start):
+    @local.task(name="nap")
+    def nap() -> None: ...
+
+    node = start(local)
+    until(lambda: node._scaling.decision_of("default"), "a decision")
+    node._scaling.stop(10.0)
+    all_ended(nap.enqueue_many([()] * 5))
+    until(lambda: node._scaling.counting.look(soon=True), "a count just now")
+    node._scaling._round()
+    assert node._scaling._pools["default"].watch.estimates.tasks["nap"].weight
 
 
 def test_what_was_learned_outlives_the_node(local, start):

@@ -81,6 +81,18 @@ def test_jobs_of_which_only_the_queue_is_known_are_shared_out():
     assert only.waiting == 5
 
 
+@given(
+    st.dictionaries(st.sampled_from(["", "a", "b", "c"]), st.integers(0, 1000)),
+    st.dictionaries(st.sampled_from(["", "a", "b"]), st.integers(1, 50)),
+    st.lists(st.sampled_from(["a", "b"]), max_size=5),
+)
+def test_whoever_waits_is_counted_once_whatever_is_known_of_the_tasks(waiting, arrived, ended):
+    estimates = Estimates(counted_at=0.0).after(1.0, arrived, [(task, 1.0) for task in ended])
+    for known_so_far in (Estimates(), estimates):
+        loads = known_so_far.loads(waiting, [("c", 0.5)])
+        assert sum(found.waiting for found in loads.tasks) == sum(waiting.values())
+
+
 def test_a_clock_that_went_back_teaches_nothing():
     then = after(known(), 1.0, 10)
     again = then.after(0.5, {"t": 10}, [])

@@ -38,11 +38,17 @@ def decided(observation, policy=TEN):
         (100, 0, 0.0, 20),  # more than 20 are not allowed
         (8, 4, 0.0, 4),  # four that run begin ten more in time
         (20, 4, 0.0, 7),
-        (8, 4, 7.9, 6),  # nearly too late: what runs will not be done in time
+        (8, 4, 7.9, 11),  # all came at once and it is nearly too late: what runs will not be done in time
     ],
 )
 def test_enough_workers_that_the_line_begins_in_time(waiting, busy, oldest, wanted):
     assert decided(seen(waiting, busy=busy, oldest=oldest)).wanted == wanted
+
+
+def test_who_came_after_the_oldest_has_more_time_left():
+    assert decided(seen(8, busy=4, oldest=7.9, rate=1.1)).wanted == 5  # a place for the oldest
+    assert decided(seen(8, busy=4, oldest=4.0, rate=2.0)).wanted == 4
+    assert decided(seen(8, busy=4, oldest=4.0, rate=0.1)).wanted == 5  # nearly all are as old
 
 
 def test_where_nothing_may_wait_every_job_gets_its_worker():
@@ -87,6 +93,13 @@ def test_with_no_minimum_everybody_may_leave():
     assert (decision.wanted, decision.keep, decision.leave) == (0, 0, 0)
 
 
+def test_nobody_leaves_where_there_are_too_few_for_what_waits():
+    short = decided(seen(5000, busy=12, idle=4, limits=Limits(1, 16)))
+    assert (short.wanted, short.keep, short.leave) == (16, 16, 0)
+    enough = decided(seen(2, busy=12, idle=4, limits=Limits(1, 16)))
+    assert (enough.wanted, enough.keep) == (16, 1)
+
+
 def test_warm_spares_are_kept_beyond_the_busy_ones():
     decision = decided(seen(busy=4, limits=Limits(1, 8, warm=2)))
     assert (decision.wanted, decision.keep) == (6, 6)
@@ -95,7 +108,7 @@ def test_warm_spares_are_kept_beyond_the_busy_ones():
 
 @pytest.mark.parametrize(
     ("cost", "asked", "idle"),
-    [(0.02, None, 0.5), (3.0, None, 3.0), (900.0, None, 300.0), (3.0, 60.0, 60.0)],
+    [(0.01, None, 0.1), (0.3, None, 0.3), (3.0, None, 3.0), (900.0, None, 300.0), (3.0, 60.0, 60.0)],
 )
 def test_a_worker_idles_as_long_as_starting_another_would_cost(cost, asked, idle):
     assert guard.idle_timeout(Limits(start_cost=cost, idle_timeout=asked)) == idle

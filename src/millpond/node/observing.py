@@ -43,6 +43,7 @@ class Counting:
         self.servers: Counter[str] = Counter()  # nodes that serve each queue
         self.shares: list[PoolShare] = []  # the pools of all nodes
         self.trouble = ""
+        self.claimed: dict[str, int] = {}  # what each pool had claimed in all when it was counted
         self._took = 0.0
 
     def look(self, *, soon: bool = False) -> bool:
@@ -54,6 +55,7 @@ class Counting:
             rest = min(rest, FRESH)  # older numbers would not be acted on
         if now - self.counted_at < max(gap, rest):
             return False
+        claimed = {name: pool.claimed for name, pool in self._state.pools.items()}
         try:
             counts = self._state.store.counts(ready_only=True)
         except StoreError as error:
@@ -61,6 +63,7 @@ class Counting:
             return False
         self._took = time.monotonic() - now
         self.counts, self.counted_at, self.trouble = counts, now, ""
+        self.claimed = claimed
         self.servers, self.shares = servers_of(counts.nodes), shares_of(counts.nodes)
         return True
 
@@ -95,7 +98,7 @@ class PoolWatch:
         pool, budget = self.pool, self._state.budget
         begun = pool.begun()
         running = [(task.job.task, max(0.0, now - since)) for task, since in begun]
-        number, oldest = self._waiting_in_store(counting)
+        number, oldest = self._still_in_store(counting, now)
         # Those that wait for memory, cores or tokens do not wait for workers
         set_aside = {task.job.id for task, _ in begun}.union(list(budget.waiting))
         here, oldest_here = self._waiting_here(set_aside)
@@ -104,11 +107,10 @@ class PoolWatch:
         self.poison = [begun[index] for index in loads.poison]
         busy, idle, starting = pool.crew()
         cap, reason = budget.cap(pool) or (None, "")
-        since_count = max(0.0, now - counting.counted_at) if number else 0.0
         return Observation(
             limits=self.limits(),
             tasks=loads.tasks,
-            oldest=max(oldest + since_count, oldest_here),
+            oldest=max(oldest, oldest_here),
             busy=busy,
             idle=idle,
             starting=starting,
@@ -143,6 +145,13 @@ class PoolWatch:
         if len(waiting) > NAMED:
             return Counter({ANY: len(waiting)}), oldest
         return Counter(task.job.task for task in waiting), oldest
+
+    def _still_in_store(self, counting: Counting, now: float) -> tuple[int, float]:
+        """The same at this moment: who was claimed since the count is here or runs by now, and who is counted
+        twice brings in workers that find nothing to do."""
+        number, oldest = self._waiting_in_store(counting)
+        number -= max(0, self.pool.claimed - counting.claimed.get(self.pool.settings.name, 0))
+        return (number, oldest + max(0.0, now - counting.counted_at)) if number > 0 else (0, 0.0)
 
     def _waiting_in_store(self, counting: Counting) -> tuple[int, float]:
         """Our share of what stands in line and could be claimed, and how long the first has been due."""

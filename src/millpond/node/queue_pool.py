@@ -47,6 +47,7 @@ class QueuePool:
         self.held: dict[str, JobTask] = {}
         self.promised = 0  # jobs claimed and about to be taken
         self.kept = 0  # of those held, the ones that wait for memory, cores or tokens
+        self.taken = 0  # jobs, ever
         self.run: float | None = None  # what a job takes here, by measurement
         self.done = self.failed = self.crashed = self.timed_out = 0
         self.tally = Tally()
@@ -91,6 +92,11 @@ class QueuePool:
         return self._is_up or (not self.settings.least and len(self.held) == self.kept)
 
     @property
+    def claimed(self) -> int:
+        """Jobs that have come out of the store's line, ever."""
+        return self.taken + self.promised
+
+    @property
     def is_broken(self) -> bool:
         """Can no worker be started at all?"""
         return self._crew.engine.degraded
@@ -98,6 +104,7 @@ class QueuePool:
     def take(self, jobs: Iterable[Job]) -> None:
         """Give claimed jobs to the workers."""
         jobs = list(jobs)
+        self.taken += len(jobs)
         self.arrived.update([job.task for job in jobs])
         loners: list[Job] = []
         together: list[Job] = []
@@ -110,6 +117,7 @@ class QueuePool:
 
     def keep(self, job: Job) -> JobTask:
         """Hold a claimed job that cannot begin yet; `begin` gives it to the workers."""
+        self.taken += 1
         self.arrived[job.task] += 1
         is_loner = job.alone and self.settings.concurrency > 1
         task = self._task(self._alone() if is_loner else self._crew, job)

@@ -97,6 +97,7 @@ class Scaling:
         self._bounds_at = self._all_bounds_at = 0.0
         self._bounds_seen = -1
         self._again_at = math.inf  # when those that were short of hands are looked at again
+        self._learned_at = -math.inf  # the count that was learned from
         self._save_at = time.monotonic() + SAVE
 
     # --- the thread ------------------------------------------------------------------------------------
@@ -144,9 +145,10 @@ class Scaling:
 
     def _round(self) -> None:
         now = time.monotonic()
-        is_new = self.counting.look()
+        self.counting.look()
+        is_new, self._learned_at = self.counting.counted_at > self._learned_at, self.counting.counted_at
         for sized in self._pools.values():
-            if is_new:
+            if is_new:  # also by a round between two: where work never ceases there is always one
                 sized.watch.learn(self.counting, now)
         self._decide(self._pools.values())
         self._telling.flush()

@@ -141,8 +141,8 @@ class Estimates(NamedTuple):
                 long.setdefault(task, []).append(min(elapsed, WINSOR * mean))
         shares = self._shares(waiting.get(ANY, 0))
         names = [name for name in {**self.tasks, **waiting, **long} if name != ANY]
-        if not names and (waiting.get(ANY) or ANY in self.tasks):
-            names = [ANY]
+        if (waiting.get(ANY) and not shares) or (ANY in self.tasks and not names):
+            names.append(ANY)  # nobody knows yet of which task they are, but they wait
         loads = [
             self._load(name, waiting.get(name, 0) + shares.get(name, 0), long.get(name, ()), usual)
             for name in names

@@ -14,7 +14,7 @@ STALE = 5.0  # seconds after which data are too old to act on
 JUMP = 30.0  # seconds without a decision: the machine slept, and every age and rate is doubtful once
 START_SHARE = 0.02  # of the workers' time that starting them may cost
 REFILL = 300.0  # seconds in which a whole pool may be started anew, however dear a start is
-LEAST_IDLE = 0.5  # seconds: a start also costs what it disturbs, and every job its worker's warmth
+LEAST_IDLE = 0.1  # seconds: a node needs some to fetch the next job; who left meanwhile is started again
 LONGEST_IDLE = 300.0
 DEAR_START = 1.0  # seconds: workers that start slower are started before they are needed
 
@@ -66,7 +66,8 @@ def held(
 def idle_timeout(limits: Limits) -> float:
     """How long a worker may idle: until its idling has cost as much as starting another one would.
 
-    Then nobody, however clairvoyant, spends less than half as much on idling and starting together.
+    Then nobody, however clairvoyant, spends less than half as much on idling and starting together. Where a
+    worker starts within milliseconds that is less than passes between the end of a job and the next claim.
     """
     if limits.idle_timeout is not None:
         return limits.idle_timeout
@@ -126,8 +127,9 @@ def bounded(
     return Bounded(wanted, binding, int(cap), leave)
 
 
-def kept(observation: Observation, base: int) -> int:
-    """How many stay although they idle."""
+def kept(observation: Observation, base: int, *, short: bool = False) -> int:
+    """How many stay although they idle. Where there are too few for what waits all of them do: the next jobs
+    are on their way to whoever has nothing in hand, and he would be started again at once."""
     limits = observation.limits
     warm = observation.busy + limits.warm if limits.warm else 0
-    return min(limits.most, max(limits.least, base, warm))
+    return min(limits.most, max(limits.least, base, warm, observation.alive if short else 0))

@@ -18,7 +18,6 @@ EAGER_SHARE = 0.05  # of the accepted wait: the least between decisions when a j
 EAGER = (0.05, 1.0)  # its bounds in seconds
 DEFAULT_MAX_WAIT = 1.0  # for a pool that names none: nobody who said nothing expects to wait
 HEADROOM = 0.8  # of the accepted wait is planned for; the rest is for what no plan sees
-AGEING = 0.5  # jobs behind the oldest are on average half as old
 SHORTEST = 0.05  # of the accepted wait: however late it is, do not start the whole world
 SPARE = 2.0  # standard deviations of the load that spares cover when nothing may wait
 
@@ -50,7 +49,7 @@ class ScaleForWait(NamedTuple):
             binding = "backlog" if backlog else "running" if need == present else "base"
         decision = Decision(
             wanted=bounded.wanted,
-            keep=alive if is_stepped else guard.kept(observation, round(base)),
+            keep=alive if is_stepped else guard.kept(observation, round(base), short=backlog > 0),
             idle_timeout=guard.idle_timeout(observation.limits),
             alive=alive,
             leave=bounded.leave,
@@ -75,19 +74,22 @@ class ScaleForWait(NamedTuple):
 
         Within `slack` seconds a place whose job has r seconds to go begins about slack / r jobs, a free one
         the first at once and then one in each service time. What is left over needs new workers, which are
-        free places. The oldest job must begin sooner than the line as a whole.
+        free places. Asked for both ends of the line: the last has all the time there is and everybody before
+        it; those who cannot have come since the oldest, at the rate of arrivals, have what is left to it.
         """
-        work = freed = 0.0
+        work = rate = freed = 0.0
         for task in observation.tasks:
             work += task.waiting * task.service
+            rate += task.rate
         service = max(work / waiting, 1e-6)
         for seconds in observation.remaining:
             freed += 1.0 / seconds  # places that become free in a second
         free = alive * observation.limits.concurrency - len(observation.remaining)
         left = HEADROOM * self.max_wait - observation.limits.start_cost
         shortest = max(SHORTEST * self.max_wait, 1e-3)
+        old = max(1.0, waiting - rate * observation.oldest)
         more = 0.0
-        for jobs, age in ((waiting, AGEING * observation.oldest), (1, observation.oldest)):
+        for jobs, age in ((waiting, 0.0), (old, observation.oldest)):
             slack = max(left - age, shortest)
             more = max(more, (jobs - slack * freed) / (1.0 + slack / service) - free)
         return more / observation.limits.concurrency
