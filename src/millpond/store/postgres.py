@@ -28,14 +28,14 @@ from millpond.errors import (
     StoreRefused,
     StoreUnavailable,
 )
-from millpond.job import Enqueued, Job, NewJob, Settlement
+from millpond.job import Enqueued, Job, NewJob
 from millpond.store.clock import ServerClock
 from millpond.store.forks import watch_forks
 from millpond.store.postgres_address import PostgresAddress
 from millpond.store.postgres_arrays import array
 from millpond.store.postgres_connection import PatientConnection
 from millpond.store.postgres_statements import THE_CALLERS, Names, text_of
-from millpond.store.protocol import Claim, Document, Exchanged, Progress, Started, Tick
+from millpond.store.protocol import Claim, Document, Exchanged, Tick
 from millpond.store.relational import claim, enqueue, leases, reading, records
 from millpond.store.relational.query import LeaseClock, Many, Query, Row, Steps
 from millpond.store.relational.tallies import gathered
@@ -91,27 +91,16 @@ class PostgresStore(RelationalStore):
             return self._retried(lambda: self._at_once(lambda now: enqueue.enqueue_at_once(jobs, now)))
         return super().enqueue(jobs, transaction)
 
-    def exchange(
-        self,
-        node: str,
-        sequence: int,
-        *,
-        settlements: Sequence[Settlement] = (),
-        started: Sequence[Started] = (),
-        progress: Sequence[Progress] = (),
-        claims: Sequence[Claim] = (),
-    ) -> Exchanged:
-        """Settle what finished and claim what fits; a claim alone in one round trip where that can be."""
-        says = bool(settlements or started or progress)
-        if claims and not says and claim.is_usual(claims) and self._is_direct():
-            make = partial(claim.claim_at_once, node, sequence, claims)
-            found = self._retried(lambda: self._at_once(make))
-            if found is not None:
-                jobs, damaged = found
-                return Exchanged((*jobs, *(self._claim_on(node, claims, jobs, damaged) if damaged else ())))
-        return super().exchange(
-            node, sequence, settlements=settlements, started=started, progress=progress, claims=claims
-        )
+    def claim_alone(self, node: str, sequence: int, claims: Sequence[Claim]) -> Exchanged | None:
+        """Claim and say nothing else, in one round trip where that can be."""
+        if not (claim.is_usual(claims) and self._is_direct()):
+            return None
+        make = partial(claim.claim_at_once, node, sequence, claims)
+        found = self._retried(lambda: self._at_once(make))
+        if found is None:
+            return None
+        jobs, damaged = found
+        return Exchanged((*jobs, *(self._claim_on(node, claims, jobs, damaged) if damaged else ())))
 
     def _claim_on(
         self, node: str, claims: Sequence[Claim], got: Sequence[Job], damaged: Sequence[str]
