@@ -39,7 +39,7 @@ from millpond.pool.statistics import PoolStatistics, WorkerRow
 
 MB = 1_000_000
 MAX_MEMORY = 100 * MB
-TIMEOUT = 1.0
+TIMEOUT = 3.0
 BOX = (256, 256)
 
 

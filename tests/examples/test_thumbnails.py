@@ -76,8 +76,8 @@ def test_the_summary_names_each_failed_input_with_its_error_and_where_it_was() -
     for line in (
         r"photo-\d+ +exit_hard +WorkerDied: exit code 3 +-",
         r"photo-\d+ +segfault +WorkerDied: SIGSEGV +ctypes:\d+ string_at",
-        r"photo-\d+ +oversleep +TaskTimeout: after 1 s +thumbnails.py:\d+ oversleep",
-        r"photo-\d+ +backtrack +TaskTimeout: after 1 s +re:\d+ match",
+        r"photo-\d+ +oversleep +TaskTimeout: after 3 s +thumbnails.py:\d+ oversleep",
+        r"photo-\d+ +backtrack +TaskTimeout: after 3 s +re:\d+ match",
         r"photo-\d+ +swell +MemoryExceeded: over 100 MB +thumbnails.py:\d+ swell",
     ):
         assert len(re.findall(line, summary)) == 1, (line, summary)
