@@ -90,7 +90,7 @@ ifneq ($(findstring tests/,$(PYTEST_ARGS)),)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 else
 	$(BIN)/python -m pytest -n 2 $(TIMED) $(PYTEST_ARGS)
-	$(BIN)/python -m pytest -n 3 $(TIMED:%=--ignore %) --ignore tests/proof $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 4 $(TIMED:%=--ignore %) --ignore tests/proof $(PYTEST_ARGS)
 	$(BIN)/python -m pytest tests/proof $(PYTEST_ARGS)
 endif
 

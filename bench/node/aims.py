@@ -10,7 +10,7 @@ LEASE = 15.0
 PYTHON_TIMES, BULLMQ_TIMES = 5.0, 2.0
 PGQUEUER_TIMES, PROCRASTINATE_TIMES, HUEY_TIMES = 1.25, 20.0, 6.0
 IN_PROCESS_P50, IN_PROCESS_P99 = 1.4, 2.0
-IDLE, AGAIN, RESCUED = 1.0, 0.1, LEASE + 1.0
+IDLE, AGAIN, RESCUED, AT_PACE = 1.0, 0.1, LEASE + 1.0, 2.0
 
 
 class Aim(NamedTuple):
@@ -31,6 +31,7 @@ def aims(store: str, figures: Figures) -> list[Aim]:
         _limit(figures, store, ("worker_killed", "p99"), AGAIN, "worker killed: running again, p99"),
         _limit(figures, store, ("node_killed", "max"), RESCUED, "node killed: running on another, worst"),
         _limit(figures, store, ("machine_lost", "max"), RESCUED, "machine lost: running on another, worst"),
+        *_troubles(store, figures),
     ]
 
 
@@ -67,6 +68,12 @@ def _costs(store: str, figures: Figures) -> Iterable[Aim]:
     needed = "-" if best is None else f"< {best:.2f} s ({other})"
     yield Aim("CPU for 10,000 jobs below every Python peer", needed, _shown(mine, "s"), met)
     yield _limit(figures, store, ("latency", "idle"), IDLE, "idle node, part of a core")
+
+
+def _troubles(store: str, figures: Figures) -> Iterable[Aim]:
+    if store != "sqlite":  # a file does not go away
+        for scenario, words in (("store_restarted", "store restarted"), ("store_silent", "store cut off")):
+            yield _limit(figures, store, (scenario, "max"), AT_PACE, f"{words}: at its old pace, worst")
 
 
 # --- sorts of aim ----------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Where each peer lives: an environment of its own under .venv-peers, made at first use with pinned versions.
 
-The index comes from the environment of the caller. What is there already is never touched.
+Millpond, too: from this tree, with what a user of these stores installs and nothing that its tests need. The
+index comes from the environment of the caller. What is there already is never touched.
 """
 
 import os
@@ -16,6 +17,7 @@ PSYCOPG = ("psycopg[binary]==3.3.8",)
 UVLOOP = ("uvloop==0.23.0",)
 
 PINNED: dict[str, tuple[str, ...]] = {
+    "millpond": ("-c", str(ROOT / "constraints.txt"), "-e", f"{ROOT}[postgres,redis]"),
     "celery": ("celery==5.7.0", "kombu==5.7.0", "packaging==26.3", *REDIS),
     "rq": ("rq==2.12.0", *REDIS),
     "dramatiq": ("dramatiq[redis]==2.2.1", *REDIS),
@@ -35,8 +37,6 @@ class Unavailable(Exception):
 
 def ensure(name: str) -> Path:
     """The folder with a peer's programs, made now if it is not there."""
-    if name == "millpond":
-        return Path(sys.executable).parent
     place = FOLDER / name
     stamp = place / ".installed"
     wanted = "\n".join(BULLMQ if name == "bullmq" else PINNED[name])

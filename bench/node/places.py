@@ -5,6 +5,7 @@ Redis appends to its file every second and rewrites it only when told to; Postgr
 
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,6 +46,11 @@ class Places:
         variables = {f"BENCH_{store.upper()}": url, "BENCH_STORE": store, "BENCH_MARKS": str(marks)}
         return Place(store, url, marks, variables)
 
+    def ready(self, store: str) -> None:
+        """Start the server, if there is one. To be called by a thread that stays: servers end with theirs."""
+        if store != "sqlite":
+            self._server(store)
+
     def settle_down(self, store: str) -> None:
         """Let the server finish what filling it has left to do."""
         if store == "redis":
@@ -53,6 +59,12 @@ class Places:
         elif store == "postgres":
             with psycopg.connect(self._server("postgres").url, autocommit=True) as connection:
                 connection.execute("CHECKPOINT")
+
+    def restart(self, store: str, *, by_force: bool) -> None:
+        """Stop the server, orderly or as a crash would, and start it with what it has; until it answers."""
+        server = self._server(store)
+        server.stop(*((signal.SIGQUIT if store == "postgres" else signal.SIGKILL,) if by_force else ()))
+        server.start()
 
     def process(self, store: str) -> psutil.Process | None:
         """The server's own process, where there is one."""

@@ -21,6 +21,9 @@ that were found for them. Medians of all rounds, the range in brackets.
   to all processes of one of two nodes on this machine. **Machine lost**: the same where the other node can
   see nothing of it, so that only the lease tells. Peers have safe settings here: late acknowledgement and
   short timers; to them a killed node and a lost machine are the same.
+- **store restarted**: the server, five times in ten seconds, every second time by force; **store cut off**:
+  for a minute nothing comes through and no connection is closed. From its first answer until a node that runs
+  jobs of 5 ms begins 90 % as many of them as before. All jobs ran in the end. Only Millpond is asked.
 """
 DETAILS = "| system | drain: jobs/s | Millpond is | p50 ms | p99 ms | CPU s/10,000 | idle % of a core |"
 CRASHES = "| system | worker killed: p50, p99, worst | node killed: p50, worst | machine lost | settings |"
@@ -109,7 +112,7 @@ def _settings(figures: Figures) -> list[str]:
     lines = ["| system | store | versions | settings |", "| --- | --- | --- | --- |"]
     for store in figures.stores():
         for peer in (own(store), *figures.peers(store)):
-            pins = {"millpond": ("from source",), "bullmq": BULLMQ} | PINNED
+            pins = PINNED | {"millpond": ("from source",), "bullmq": BULLMQ}
             versions = ", ".join(pins[peer.environment]).replace("==", " ").replace("@", " ")
             lines.append(f"| {peer.name} | {store} | {versions} | {peer.note} |")
     return lines

@@ -20,6 +20,7 @@ sys.path[:0] = [str(ROOT), str(Path(__file__).resolve().parent)]
 import crash  # noqa: E402
 import report  # noqa: E402
 import speed  # noqa: E402
+import trouble  # noqa: E402
 from environments import Unavailable, ensure  # noqa: E402
 from figures import Figures, append, load  # noqa: E402
 from peers import PEERS, STORES, Peer  # noqa: E402
@@ -38,6 +39,11 @@ CRASH: dict[str, Callable[..., dict[str, Any]]] = {
     "node_killed": crash.node_killed,
     "machine_lost": crash.machine_lost,
 }
+TROUBLE: dict[str, Callable[[Places, Peer, Sizes], dict[str, Any]]] = {
+    "store_restarted": trouble.store_restarted,
+    "store_silent": trouble.store_silent,
+}
+SCENARIOS = [*SPEED, *CRASH, *TROUBLE]
 DOCUMENT = ROOT / "docs" / "benchmarks-node.md"
 
 
@@ -57,13 +63,13 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one round of small sizes")
     parser.add_argument("--rounds", type=int, help="of drain and latency: 3, or 1 with --quick")
-    parser.add_argument("--only", metavar="SCENARIO,...", help=", ".join([*SPEED, *CRASH]))
+    parser.add_argument("--only", metavar="SCENARIO,...", help=", ".join(SCENARIOS))
     parser.add_argument("--store", metavar="NAME,...", help=", ".join(STORES))
     parser.add_argument("--peer", metavar="NAME,...", help=", ".join(names))
     parser.add_argument("--write", action="store_true", help="also write docs/benchmarks-node.md")
     parser.add_argument("--report", type=Path, metavar="FILE", help="only tabulate kept results")
     options = parser.parse_args()
-    options.only = _named(parser, options.only, [*SPEED, *CRASH])
+    options.only = _named(parser, options.only, SCENARIOS)
     options.store = _named(parser, options.store, list(STORES))
     options.peer = _named(parser, options.peer, names)
     options.rounds = options.rounds or (1 if options.quick else 3)
@@ -93,8 +99,10 @@ class Run:
         try:
             for store in options.store:
                 peers = [peer for peer in self.peers if peer.store == store]
+                self.places.ready(store)
                 self._speed(peers, [name for name in SPEED if name in options.only], options.rounds)
                 self._crashes(peers, [name for name in CRASH if name in options.only])
+                self._troubles(peers, [name for name in TROUBLE if name in options.only])
         finally:
             NodeUnderTest.kill_all()
             self.places.remove()
@@ -131,6 +139,12 @@ class Run:
             results = crash.side_by_side(self.places, others, self.sizes, CRASH[name])
             for peer, result in zip(others, results, strict=True):
                 self._keep(peer, name, result)
+
+    def _troubles(self, peers: Sequence[Peer], scenarios: Sequence[str]) -> None:
+        for name in scenarios:
+            for peer in peers:
+                if peer.name == "millpond" and peer.store != "sqlite":
+                    self._one(peer, name, TROUBLE[name])
 
     def _one(self, peer: Peer, name: str, scenario: Callable[..., dict[str, Any]]) -> None:
         try:

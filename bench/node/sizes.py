@@ -13,10 +13,12 @@ class Sizes(NamedTuple):
     node_kills: int  # of Millpond's nodes
     peer_kills: int  # of each peer, workers and nodes
     cap: float  # seconds after which a peer has not brought a job back
+    restarts: int  # of the store, two seconds apart
+    silence: float  # seconds in which the store cannot be reached
 
 
-FULL = Sizes(1.0, 500, 10.0, 1000, 10, 3, 120.0)
-QUICK = Sizes(0.05, 100, 3.0, 20, 1, 1, 30.0)
+FULL = Sizes(1.0, 500, 10.0, 1000, 10, 3, 120.0, 5, 60.0)
+QUICK = Sizes(0.05, 100, 3.0, 20, 1, 1, 30.0, 2, 5.0)
 INTERVAL = 0.02  # seconds between jobs of the latency scenario
 START = 60.0  # seconds that a node may take to begin its first job
 STALLED = 15.0  # seconds without a job after which a drain is over

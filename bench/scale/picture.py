@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from page import CHECK, FAMILIES, NAMES, NEEDED, Row
+from points import SWEPT
 
 OUR_COLOUR, INK = "#0072B2", "#30343A"
 GREYS = {
@@ -31,7 +32,10 @@ def draw(rows: Sequence[Row], path: Path) -> None:
             [
                 row
                 for row in rows
-                if row["scenario"] == day and row["service"].startswith("exp") and row["seed"] == CHECK
+                if row["scenario"] == day
+                and row["service"].startswith("exp")
+                and row["seed"] == CHECK
+                and row["policy"] in SWEPT
             ],
             day,
         )

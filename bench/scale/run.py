@@ -37,7 +37,7 @@ def main() -> None:
         given: float | None = options.start_cost
         kept.write("start", {"seconds": given or start_cost(), "given": given is not None})
     if "decision" in options.only:
-        kept.write("decision", {"seconds": decision_cost()})
+        kept.write("decision", decision_cost())
     start = kept.read("start")
     rows = [] if start is None else _simulated(options, start["seconds"])
     for part in ("trace", "rush"):

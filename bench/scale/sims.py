@@ -12,13 +12,13 @@ from itertools import islice
 from typing import Any
 
 import kept
-from points import EVERYTHING, Part, behaviour, bound_hours, simulated
+from points import EVERYTHING, SWEPT, Part, bound_hours, code_of, simulated
 
 from millpond import Pool
 
 DAYS = ("S1", "S2", "S3")
 SERVICES = ("exp:3s", "lognormal:3s:10", "pareto:3s:1.5")
-SEEDS = (2, 1)  # the law's constants were chosen on stretches of the days of seed 1
+SEEDS = (3, 1)  # a fresh one, and the one on whose stretches the law's constants were chosen
 HARD = ("S4", "S5", "S6", "S7", "S8", "S9", "S10", "S11", "S12", "S13", "S14", "S15")
 ROUND = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)  # seconds that are charged
 
@@ -31,12 +31,12 @@ def charged(measured: float) -> float:
 def wanted(measured: float, *, quick: bool = False) -> list[Part]:
     """Every simulation that the page needs; those of one day beside each other."""
     cost = charged(measured)
-    prints = {name: behaviour(name) for name in EVERYTHING}
+    prints = {name: code_of(name) for name in EVERYTHING}
     days = [(seed, service, day) for seed in SEEDS for service in SERVICES for day in DAYS]
     parts = [
         Part(day, service, chosen, cost, seed, prints[chosen])
         for seed, service, day in (days[:1] if quick else days)
-        for chosen in EVERYTHING
+        for chosen in (EVERYTHING if (seed, service) == (SEEDS[0], SERVICES[0]) else SWEPT)
     ]
     hard = [] if quick else [Part(name, SERVICES[0], "wait 10", cost, 1, prints["wait 10"]) for name in HARD]
     return hard + parts

@@ -16,7 +16,19 @@ PACKAGE = Path(__file__).parents[2] / "src" / "millpond"
 
 # A row may import itself and every row above it in this list. A new module needs a place here first.
 ROWS = (
-    {"errors", "job", "units", "events", "config", "codec", "ids", "options", "pool_settings", "signature"},
+    {
+        "boot",
+        "errors",
+        "job",
+        "units",
+        "events",
+        "config",
+        "codec",
+        "ids",
+        "options",
+        "pool_settings",
+        "signature",
+    },
     {"rules"},
     {"pool", "store"},
     {"task", "recurring", "handle", "app", "batch", "current", "execution", "travel", "verdict"},

@@ -36,6 +36,11 @@ def test_policies_are_compared_at_the_same_wait(ask, trace):
     found = ask("simulate", trace, "--service", "fixed:2s", "--compare")["comparison"]
     assert [row["policy"].split(" ")[0] for row in found[:3]] == ["wait"] * 3
     assert {row["policy"].split(" ")[0] for row in found} >= {"keda", "hpa", "celery", "latency", "knative"}
+    by_law = {row["policy"].split(" ")[0]: row for row in found}
+    assert by_law["celery"]["is_edge"]
+    for row in found:
+        assert (row["hours_at_wait"] is None) == (row["p95_wait"] > 10.0)
+        assert row["hours_at_wait"] is None or row["hours_at_wait"] <= row["worker_hours"]
 
 
 def test_other_laws_are_shown_as_the_option_takes_them_and_whether_they_keep_the_wait(run, trace):
@@ -62,9 +67,37 @@ def test_the_history_of_a_store_can_be_replayed(ask, run, store):
     run("simulate", "--history", "1h", "--queue", "none", "--store", URL, code=2)
 
 
+@pytest.fixture
+def jobs(folder):
+    path = folder / "jobs.csv"
+    path.write_text("arrival,service,task\n" + "0,5,images\n" * 10 + "1,1,mail\n")
+    return str(path)
+
+
+def test_jobs_share_a_budget_and_it_is_told_what_they_waited_for(ask, run, jobs):
+    options = ["simulate", jobs, "--budget", "memory=8GB,cpu=4", "--need", "images:memory=2GB,cpu=0.5"]
+    found = ask(*options)["resources"]
+    assert found["peak"] == {"memory": 8_000_000_000, "cpu": 2.0}
+    assert found["binding"] == "memory"
+    assert found["waited"]["memory"] > 0
+    shown = " ".join(run(*options).stdout.split())
+    assert "8 GB of 8 GB of memory, 2 of 4 cores" in shown
+    assert "s for memory" in shown
+
+
+def test_a_job_that_never_fits_is_told_at_once(run, jobs):
+    told = run("simulate", jobs, "--budget", "memory=1GB", "--need", "images:memory=2GB", code=2).stderr
+    assert "'images' need 2 GB of memory and the budget has 1 GB" in told
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
+        ["--scenario", "S5", "--need", "memory=1GB"],
+        ["--scenario", "S5", "--budget", "memory=1GB"],
+        ["--scenario", "S5", "--budget", "memory", "--need", "memory=1GB"],
+        ["--scenario", "S5", "--budget", "memory=1GB", "--need", "images:memory=1GB"],
+        ["--scenario", "S13:soon"],
         [],
         ["--scenario", "S1", "--history", "1d"],
         ["--scenario", "S77"],
@@ -72,6 +105,9 @@ def test_the_history_of_a_store_can_be_replayed(ask, run, store):
         ["--scenario", "S5", "--policy", "best"],
         ["--scenario", "S5", "--workers", "9:1"],
         ["--scenario", "S5", "--max-wait", "0"],
+        ["--scenario", "S5", "--scale", "5"],
+        ["S5", "--scale", "5"],
+        ["--history", "1d", "--scale", "5"],
         ["--scenario", "S5", "--service", "norm:1"],
     ],
 )

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -150,6 +151,8 @@ def test_ctrl_c_leaves_no_process_and_no_file_and_gives_the_terminal_back(tmp_pa
         stdout=theirs,
         stderr=theirs,
         env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40"},
+        # Whoever runs the tests in the background of a shell passes on that Ctrl-C is ignored
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     os.close(theirs)
     seen = b""

@@ -10,6 +10,7 @@ from tests.history.entries import Breaking, Effect, Granted, How, Kind, Settled
 from tests.history.reference import FAILURE, Hold, World
 from tests.history.rules import Bug, Rules
 from tests.history.scenes import Scene, begun, completed, failed_for_good
+from tests.history.unseen import UNSEEN
 
 
 def _put_back(world: World, job: str) -> None:
@@ -387,4 +388,5 @@ BUGS: dict[Scene, Bug] = {
     completed_without_a_line: Bug.FALSE_END,
     errors_that_never_were: Bug.BURNT,
     failures_that_were_not_counted: Bug.BUDGET,
+    **dict.fromkeys(UNSEEN, Bug.UNSEEN),
 }

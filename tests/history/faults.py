@@ -98,6 +98,12 @@ class Faults:
             return True
         return incarnation not in self.labels and bool(self.nodes)
 
+    def may_have_silenced(self, incarnation: str) -> bool:
+        """May this node have been killed between an answer of the store and the line about it?"""
+        label = self.labels.get(incarnation, incarnation)
+        known = (self.nodes.get(label, ()),) if incarnation in self.labels else self.nodes.values()
+        return any(fault.kind is Kind.KILLED for faults in known for fault in faults)
+
     def label_of(self, incarnation: str) -> str | None:
         return self.labels.get(incarnation)
 

@@ -1,4 +1,5 @@
-"""Whether every write was fenced: one end, none under a token that had been overtaken, none after the end.
+"""Whether every write was fenced: one end, which a node saw accepted; none under a token that had been
+overtaken, none after the end.
 
 Pure. A token is known to be overtaken from the moment a later one was seen; a verdict sent after that moment
 and accepted is stale, whenever its answer came.
@@ -9,8 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from millpond.job import ENDS, Job
+from millpond.job import ENDS, Job, JobState
 from tests.history.entries import Moment, Settled
+from tests.history.faults import Faults
 from tests.history.rules import Bug, Rules, Violation
 from tests.history.timeline import Story
 
@@ -85,3 +87,30 @@ def _beyond_the_record(story: Story, final: Job) -> Iterator[Violation]:
             story.job,
             f"had token {highest}, and its record is back at {final.token}",
         )
+
+
+def check_end(story: Story, final: Job, faults: Faults) -> Iterator[Violation]:
+    """The end on record is one that a node told the store and was not refused. Who was killed may have seen
+    the answer and left no line of it."""
+    node = _settled_by(final)
+    if node is None or faults.may_have_silenced(node):
+        return
+    told = [line for line in story.settled if (line.token, line.state) == (final.token, str(final.state))]
+    if all(line.accepted is False for line in told):
+        what = f"is {final.state} under token {final.token}"
+        why = "to which the store had said no" if told else "which nobody saw the store accept"
+        yield Violation(Bug.UNSEEN, story.job, f"{what} by {node}, {why}")
+
+
+def _settled_by(final: Job) -> str | None:
+    """The node that ended it; None where the store may have done so by itself: cancelled or expired while it
+    waited, or lost with its node once too often."""
+    if not final.attempts:
+        return None
+    last = final.attempts[-1]
+    is_told = {
+        JobState.COMPLETED: True,
+        JobState.DEAD: last.ended != "lost",
+        JobState.CANCELLED: last.ended == "cancelled",
+    }
+    return last.node if is_told.get(final.state) else None

@@ -32,9 +32,16 @@ def judge(
 def _all(past: Past, jobs: Mapping[str, Job], rules: Rules) -> Iterator[Violation]:
     for job in jobs.keys() | past.stories.keys():
         story, final = past.stories.get(job) or Story(job), jobs.get(job)
-        yield from ends.check(story, final, rules)
-        yield from fencing.check(story, final, rules)
-        yield from executions.check(story, final, past.faults, rules)
-        if final is not None:
-            yield from budgets.check(story, final, past.faults, rules)
+        found = list(_one(story, final, past, rules))
+        yield from found
+        if final is not None and not found:  # where more is wrong, that its end was not seen says nothing
+            yield from fencing.check_end(story, final, past.faults)
     yield from executions.check_slots(past, jobs, rules)
+
+
+def _one(story: Story, final: Job | None, past: Past, rules: Rules) -> Iterator[Violation]:
+    yield from ends.check(story, final, rules)
+    yield from fencing.check(story, final, rules)
+    yield from executions.check(story, final, past.faults, rules)
+    if final is not None:
+        yield from budgets.check(story, final, past.faults, rules)

@@ -30,6 +30,7 @@ class Bug(StrEnum):
     BURNT = "burnt attempt"  # charged for what never began, or did not happen
     RESCUED_ALIVE = "rescued alive"  # taken from a node that nothing had happened to
     BUDGET = "budget"  # ended before or after its budget was used up
+    UNSEEN = "unseen end"  # recorded, and no node saw the store accept it
 
 
 class Violation(msgspec.Struct, frozen=True):

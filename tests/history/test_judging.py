@@ -11,9 +11,10 @@ from tests.history.entries import Effect, How, Kind
 from tests.history.reference import FAILURE, World
 from tests.history.rules import Bug, Rules
 from tests.history.scenes import GOOD
+from tests.history.unseen import EXPLAINED
 
 
-@pytest.mark.parametrize("scene", GOOD, ids=lambda scene: scene.__name__)
+@pytest.mark.parametrize("scene", GOOD + EXPLAINED, ids=lambda scene: scene.__name__)
 def test_a_correct_history_has_no_violation(scene):
     world = World()
     rules = scene(world, "j") or Rules()

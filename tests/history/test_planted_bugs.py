@@ -16,6 +16,7 @@ from tests.history.judge import judge
 from tests.history.reference import World
 from tests.history.rules import Bug, Rules, Violation
 from tests.history.scenes import GOOD
+from tests.history.unseen import EXPLAINED
 from tests.history.wander import RULES, walk
 
 calm = settings(deadline=None, max_examples=30)
@@ -39,7 +40,7 @@ def test_a_correct_history_is_clean_however_it_went(random: Random, steps: int):
     assert world.judged(RULES) == []
 
 
-@pytest.mark.parametrize("scene", GOOD, ids=lambda scene: scene.__name__)
+@pytest.mark.parametrize("scene", GOOD + EXPLAINED, ids=lambda scene: scene.__name__)
 @settings(deadline=None, max_examples=10)
 @given(random=chance, steps=long_enough)
 def test_what_is_correct_alone_is_correct_among_others(scene, random: Random, steps: int):
@@ -92,6 +93,14 @@ def test_any_completed_job_without_its_effects_is_noticed(random: Random):
     victim = completed_one(world, random)
     kept = [entry for entry in world.entries if not (isinstance(entry, Effect) and entry.job == victim)]
     assert named(judge(kept, world.jobs, RULES)) == {(Bug.NO_EFFECT, victim)}
+
+
+@calm
+@given(random=chance)
+def test_any_end_whose_settlement_left_no_line_is_noticed(random: Random):
+    world = walked(random)
+    kept = [entry for entry in world.entries if not (isinstance(entry, Settled) and entry.job == "sure")]
+    assert named(judge(kept, world.jobs, RULES)) == {(Bug.UNSEEN, "sure")}
 
 
 @calm

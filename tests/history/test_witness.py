@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from millpond.errors import NodeRefused, OutcomeUnknown
-from millpond.job import Job, Released
-from tests.history import Evidence, finals, judge, read, witnessed
+from millpond.job import Job, Released, Settlement
+from millpond.store.protocol import Claim, Exchanged, Said
+from tests.history import Bug, Evidence, Rules, finals, judge, now, read, witnessed
 from tests.history.entries import Acknowledged, Attempted, Granted, Joined, Settled
 from tests.stores.acting import AnyStore, Node, new_job, opened, put, put_many
+from tests.stores.places import place
 
 
 @pytest.fixture
@@ -105,6 +109,78 @@ def test_of_an_answer_that_never_came_nothing_is_known(tmp_path):
 
 def _cut_off(*_: object, **__: object):
     raise OutcomeUnknown("cut off")
+
+
+# --- a store that sends first and listens later -------------------------------------------------------
+@pytest.fixture
+def sending(tmp_path: Path) -> Iterator[Node]:
+    """A node on such a store, under observation."""
+    with place("redis", tmp_path) as url:
+        store = witnessed(opened(url), Evidence(tmp_path, "label"))
+        yield Node(store)
+        store.close()
+
+
+def said_meanwhile(node: Node, *settlements: Settlement, claim: int = 0) -> Exchanged:
+    node.sequence += 1
+    said = Said(settlements, claims=[Claim("default", claim)] if claim else ())
+    answer: Exchanged = node.store.exchange_meanwhile(list, node.name, node.sequence, said)  # type: ignore[attr-defined]
+    return answer
+
+
+def test_what_is_settled_while_a_node_does_something_else_is_noted(sending, tmp_path):
+    put_many(sending.store, 2)
+    first, second = sending.claim(2)
+    sending.settle(first, outcome=Released())
+    said_meanwhile(sending, sending.verdict(first), sending.verdict(second))
+    verdicts = [(line.job, line.state, line.accepted) for line in seen(tmp_path, Settled)]
+    assert verdicts == [
+        (first.id, "queued", True),
+        (first.id, "completed", False),
+        (second.id, "completed", True),
+    ]
+
+
+def test_what_is_claimed_meanwhile_is_noted_when_it_is_read_and_not_read_earlier(sending, tmp_path):
+    put_many(sending.store, 2)
+    answer = said_meanwhile(sending, claim=2)
+    assert (len(answer.claimed), dict(answer.by_queue())) == (2, {"default": 2})
+    assert seen(tmp_path, Granted) == []
+    before = now()
+    jobs = list(answer.claimed)
+    assert [answer.claimed[0], answer.claimed[1]] == jobs
+    lines = seen(tmp_path, Granted)
+    assert [(line.job, line.token, line.node) for line in lines] == [(job.id, 1, "n1") for job in jobs]
+    assert all(line.at <= before for line in lines)  # the token was given out with the answer
+
+
+def test_a_node_without_a_lease_is_noted_as_refused_meanwhile(sending, tmp_path):
+    put_many(sending.store, 1)
+    job = sending.claim_one()
+    sending.store.renew("n1", "here", lease=0)
+    with pytest.raises(NodeRefused):
+        said_meanwhile(sending, sending.verdict(job))
+    assert [line.accepted for line in seen(tmp_path, Settled)] == [False]
+
+
+def test_a_stale_settlement_that_is_accepted_meanwhile_is_found(tmp_path):
+    """By a store that takes every word of a large round for true."""
+    with place("redis", tmp_path) as url:
+        store: Any = opened(url)
+        honest = store.exchange_meanwhile
+        store.exchange_meanwhile = lambda *said: msgspec.structs.replace(honest(*said), stale=())
+        node = Node(witnessed(store, Evidence(tmp_path, "label")))
+        (name,) = put_many(store, 1)
+        first = node.claim_one()
+        node.settle(first, outcome=Released())
+        node.claim_one()
+        said_meanwhile(node, node.verdict(first))
+        found = judge(read(tmp_path), finals(store), Rules(drained=False))
+        assert [(violation.bug, violation.job) for violation in found] == [
+            (Bug.DOUBLED_END, name),
+            (Bug.STALE, name),
+        ]
+        store.close()
 
 
 def test_every_job_is_read_at_the_end_however_many_there_are(store, tmp_path):

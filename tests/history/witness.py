@@ -1,27 +1,33 @@
 """A store that notes what is said to it and what it answers; and the reading of what is left in it.
 
-The notes go to the evidence, outside the store. The store itself stays what it is: three of its verbs are
-wrapped in place, on this one object.
+The notes go to the evidence, outside the store. The store itself stays what it is: the ways in which it is
+told something are wrapped in place, on this one object. Reading an answer is left to whoever asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
+
+import msgspec
 
 from millpond.errors import NodeRefused, OutcomeUnknown
 from millpond.job import Enqueued, Job, NewJob, Settlement
-from millpond.store.protocol import PAGE, Exchanged, Filter, Store
+from millpond.store.protocol import PAGE, Exchanged, Filter, Said, Store
 from tests.history.entries import Granted, Moment, Settled
 from tests.history.evidence import Evidence, now
 
 S = TypeVar("S", bound=Store)
+Meanwhile = Callable[[], None]
+VERBS = ("enqueue", "exchange", "renew")
+ALSO = "exchange_meanwhile"  # of stores that send first and listen later: large rounds go this way
+EVERYTHING = Filter()
 
 
 def witnessed(store: S, evidence: Evidence) -> S:
     """The same store, under observation: `App(witnessed(open_store(url), evidence))`."""
     watch = _Witness(store, evidence)
-    for name in ("enqueue", "exchange", "renew"):
+    for name in (*VERBS, ALSO) if hasattr(store, ALSO) else VERBS:
         setattr(store, name, getattr(watch, name))
     return store
 
@@ -29,6 +35,7 @@ def witnessed(store: S, evidence: Evidence) -> S:
 class _Witness:
     def __init__(self, store: Store, evidence: Evidence) -> None:
         self._enqueue, self._exchange, self._renew = store.enqueue, store.exchange, store.renew
+        self._exchange_meanwhile = getattr(store, ALSO, None)
         self.evidence = evidence
         self.incarnations: set[str] = set()
 
@@ -47,20 +54,35 @@ class _Witness:
             self.evidence.joined(node)
 
     def exchange(self, node: str, sequence: int, **wishes: Any) -> Exchanged:
-        asked_at = now()
-        told: Sequence[Settlement] = wishes.get("settlements", ())
+        answer = self._heard(node, Said(**wishes), lambda: self._exchange(node, sequence, **wishes))
+        self._grant(node, now(), answer.claimed)
+        return answer
+
+    def exchange_meanwhile(self, meanwhile: Meanwhile, node: str, sequence: int, said: Said) -> Exchanged:
+        """What was claimed is noted when it is read, with the moment of the answer."""
+        call = self._exchange_meanwhile
+        assert call is not None
+        answer: Exchanged = self._heard(node, said, lambda: call(meanwhile, node, sequence, said))
+        at = now()
+        claimed = _Seen(answer.claimed, lambda jobs: self._grant(node, at, jobs))
+        return msgspec.structs.replace(answer, claimed=claimed)
+
+    def _heard(self, node: str, said: Said, ask: Callable[[], Exchanged]) -> Exchanged:
+        """The answer; what became of the settlements is noted, also where none came."""
+        asked_at, told = now(), said.settlements
         try:
-            answer = self._exchange(node, sequence, **wishes)
+            answer = ask()
         except NodeRefused:
             self._note(node, asked_at, told, {line.id: False for line in told})
             raise
         except OutcomeUnknown:
             self._note(node, asked_at, told, {})
             raise
-        self._note(node, asked_at, told, _verdicts(told, wishes, answer))
-        at = now()
-        self.evidence.note(Granted(job.id, job.token, node, at) for job in answer.claimed)
+        self._note(node, asked_at, told, _verdicts(said, answer))
         return answer
+
+    def _grant(self, node: str, at: Moment, jobs: Sequence[Job]) -> None:
+        self.evidence.note(Granted(job.id, job.token, node, at) for job in jobs)
 
     def _note(
         self, node: str, asked_at: Moment, told: Sequence[Settlement], accepted: dict[str, bool]
@@ -74,21 +96,39 @@ class _Witness:
         )
 
 
-def _verdicts(told: Sequence[Settlement], wishes: dict[str, Any], answer: Exchanged) -> dict[str, bool]:
+class _Seen(Sequence[Job]):
+    """Claimed jobs that tell when they are read: they are read no earlier than without us."""
+
+    def __init__(self, jobs: Sequence[Job], tell: Callable[[Sequence[Job]], None]) -> None:
+        self._jobs, self._tell = jobs, tell
+        self._is_told = False
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def __getitem__(self, index: Any) -> Any:
+        if not self._is_told:
+            read = self._jobs[:]
+            self._is_told = True
+            self._tell(read)
+        return self._jobs[index]
+
+
+def _verdicts(said: Said, answer: Exchanged) -> dict[str, bool]:
     """Which settlements are known to be accepted or refused. A refused id may be that of another wish."""
     if answer.replayed:
         return {}
-    others = {wish.id for name in ("started", "progress") for wish in wishes.get(name, ())}
-    doubtful = others & set(answer.stale)
-    return {line.id: line.id not in answer.stale for line in told if line.id not in doubtful}
+    stale = set(answer.stale)
+    doubtful = stale & {wish.id for wishes in (said.started, said.progress) for wish in wishes}
+    return {line.id: line.id not in stale for line in said.settlements if line.id not in doubtful}
 
 
-def finals(store: Store) -> dict[str, Job]:
-    """Every job that is in the store, whole."""
+def finals(store: Store, chosen: Filter = EVERYTHING) -> dict[str, Job]:
+    """Every job that is in the store, or those chosen, whole."""
     found: dict[str, Job] = {}
     cursor: str | None = None
     while True:
-        page = store.search(Filter(), PAGE, cursor)
+        page = store.search(chosen, PAGE, cursor)
         found |= {job.id: job for job in page.jobs}
         cursor = page.cursor
         if cursor is None:

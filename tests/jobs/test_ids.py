@@ -37,11 +37,26 @@ def test_ids_rise_even_when_the_clock_goes_back(monkeypatch):
 def test_the_largest_random_part_moves_on_to_the_next_millisecond(monkeypatch):
     monkeypatch.setattr(time, "time_ns", lambda: 5_000_000)
     monkeypatch.setattr(os, "urandom", lambda number: b"\xff" * number)
-    monkeypatch.setattr(ids, "_last", 0)
+    monkeypatch.setattr(ids, "_last", "")
     first, second = uuid.UUID(new_id()), uuid.UUID(new_id())
     assert first < second
     assert (first.version, second.version) == (7, 7)
     assert (first.int >> 80, second.int >> 80) == (5, 6)
+
+
+@pytest.mark.parametrize(
+    ("last", "following"),
+    [
+        ("00000000-0005-7abc-9def-0123456789ab", "00000000-0005-7abc-9def-0123456789ac"),
+        ("00000000-0005-7abc-9def-ffffffffffff", "00000000-0005-7abc-9df0-000000000000"),
+        ("00000000-0005-7abc-bfff-ffffffffffff", "00000000-0005-7abd-8000-000000000000"),
+        ("00000000-ffff-7fff-bfff-ffffffffffff", "00000001-0000-7000-8000-000000000000"),
+    ],
+)
+def test_counting_on_leaves_version_and_variant_alone(monkeypatch, last, following):
+    monkeypatch.setattr(time, "time_ns", lambda: 0)
+    monkeypatch.setattr(ids, "_last", last)
+    assert new_id() == following
 
 
 def test_threads_never_make_the_same_id():

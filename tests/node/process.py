@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -46,9 +46,11 @@ def quick(number: int) -> int:
 
 
 @contextmanager
-def node_process(url: str, lease: float = 2.0) -> Iterator[subprocess.Popen[bytes]]:
+def node_process(
+    url: str, lease: float = 2.0, variables: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
     """A node on this store; killed in the end if it still runs."""
-    environment = {**os.environ, "MILLPOND_TEST_NODE_STORE": url}
+    environment = {**os.environ, "MILLPOND_TEST_NODE_STORE": url, **(variables or {})}
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.node.process", str(lease)],
         env=environment,

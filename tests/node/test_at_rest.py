@@ -27,7 +27,7 @@ def test_the_dead_are_asked_for_only_when_a_lease_may_have_run_out(local):
     counting.look(soon=True)
     until(lambda: counting.look(soon=True), "another count")
     assert upkeep._may_be_dead(counting.counted_at + 1.5)
-    node._let_go()
+    node.stop()
 
 
 def test_what_measures_sleeps_without_jobs_and_wakes_when_one_comes(local, start, tmp_path):

@@ -8,11 +8,12 @@ import signal
 import pytest
 
 from millpond import App
-from millpond.job import JobState
+from millpond.job import MICROSECONDS, JobState
 from tests.node import process as nodes
 from tests.node.process import node_process
 from tests.node.stopping import stop
 from tests.node.waiting import all_ended, ended, until
+from tests.proof_recurring.machines import Machine
 from tests.stores.places import SHARED, place
 
 
@@ -49,6 +50,19 @@ def test_the_jobs_of_a_killed_node_run_on_another(url, tmp_path):
     assert (job.state, job.lost, job.token) == (JobState.COMPLETED, 1, 3)  # two claims and a rescue
     assert [attempt.ended for attempt in job.attempts] == ["lost", "returned"]
     assert job.result == b"3"
+
+
+@pytest.mark.usefixtures("app")
+def test_a_job_took_as_long_as_it_took_though_the_clock_of_its_machine_was_set(url, tmp_path):
+    machine = Machine(tmp_path / "clock")
+    with node_process(url, variables=machine.environment):
+        handle = nodes.mark.enqueue(str(tmp_path / "marks"), str(tmp_path / "go"))
+        until(lambda: handle.job().started_at)
+        machine.set(3 * 3600.0)
+        (tmp_path / "go").touch()
+        (run,) = ended(handle).attempts
+    assert run.started_at is not None
+    assert 0 < run.ended_at - run.started_at < 600 * MICROSECONDS
 
 
 @pytest.mark.usefixtures("app")

@@ -11,6 +11,7 @@ import pytest
 
 from millpond import App, Node, Resources
 from millpond.job import JobState, Priority
+from millpond.node.events import WorkerGone
 from tests.node.waiting import all_ended, ended, until
 
 MB = 1_000_000
@@ -123,9 +124,11 @@ def test_beyond_the_budget_the_newest_is_stopped_which_costs_it_no_error_and_all
     liar = local.task(resources=Resources(memory="10MB"))(hold)
     go_on = tmp_path / "go on"
     handles = liar.enqueue_many([(200 * MB, str(crowd.folder), str(go_on))] * 4)
-    start(local, budget=Resources(memory="500MB"))
+    node, gone = start(local, budget=Resources(memory="500MB")), list[WorkerGone]()
+    node.subscribe(gone.append, [WorkerGone])
     stopped = until(lambda: [h for h in handles if h.job().attempts], "one was stopped")
     until(lambda: crowd.now() <= 2, "it fits again")
+    assert {event.reason for event in until(lambda: list(gone), "its worker is gone")} == {"memory"}
     go_on.write_text("")
     jobs = all_ended(handles)
     assert {(job.state, job.errors, job.crashes) for job in jobs} == {(JobState.COMPLETED, 0, 0)}
@@ -237,16 +240,17 @@ def test_what_waits_long_is_left_to_a_node_that_has_room(local, start, crowd, tm
     assert ended(first).state == JobState.COMPLETED
 
 
-def test_jobs_share_the_tokens_and_cores_of_a_node(local, start, crowd):
+def test_jobs_share_the_tokens_and_cores_of_a_node(local, start, crowd, tmp_path):
     local.pool("default", workers=4)
     gpu = local.task(name="gpu", resources=Resources(gpu=1))(hold)
     core = local.task(name="core", resources=Resources(cpu=1))(hold)
     start(local, budget=Resources(cpu=2, gpu=2))
-    handles = gpu.enqueue_many([(1, str(crowd.folder))] * 5)
-    assert {job.state for job in all_ended(handles)} == {JobState.COMPLETED}
-    assert crowd.most == 2
-    handles = core.enqueue_many([(1, str(crowd.folder))] * 5)
-    assert {job.state for job in all_ended(handles)} == {JobState.COMPLETED}
+    for task in (gpu, core):
+        go_on = tmp_path / f"{task.name} may go on"
+        handles = task.enqueue_many([(1, str(crowd.folder), str(go_on))] * 5)
+        until(lambda: crowd.now() == 2, "two run")
+        go_on.write_text("")
+        assert {job.state for job in all_ended(handles)} == {JobState.COMPLETED}
     assert crowd.stop() == 2
 
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+import socket
 import threading
 import time
 
 import pytest
+from msgspec.structs import replace
 
-from millpond import App, Cancel, Node, Retry, StoreError, current_job
+from millpond import App, Cancel, Node, Resources, Retry, StoreError, TaskKilled, current_job
 from millpond.job import JobState
 from millpond.node.doorway import Doorway
 from millpond.node.inflight import Withdrawn
 from millpond.node.node import pools_for
+from millpond.pool import stopping
 from tests.node.waiting import all_ended, ended, until
 
 
@@ -63,6 +67,92 @@ def test_the_late_end_of_a_job_that_came_back_leaves_the_new_claim_in_the_books(
     still._loop._take_ends()
     assert pool.held == {job.id: new}
     assert len(still._state.line) == 0
+
+
+def claimed_twice(local, still):
+    """A job that this node has claimed, lost and claimed again: both claims, its pool and the budget."""
+    local.task(name="large", resources=Resources(memory="900MB"))(lambda: None)
+    local.get_task("large").enqueue()
+    budget, pool = still._state.budget, still._state.pools["default"]
+    budget.expect(local.tasks.values(), ())
+    still._loop._round()
+    [job] = still._loop._claimed
+
+    def claim():
+        budget.sift(pool, [job])
+        return pool.held[job.id]
+
+    return claim, pool, budget
+
+
+def test_the_late_end_of_a_job_that_came_back_leaves_the_new_claim_waiting_for_its_memory(local, still):
+    claim, pool, budget = claimed_twice(local, still)
+    old, new = claim(), claim()
+    old.disowned = True
+    assert pool.kept == len(pool.held) == 1
+    still._state.line.add(old, None, Withdrawn())
+    still._loop._take_ends()
+    assert [kept.task for kept in budget.waiting.values()] == [new]
+    assert pool.kept == 1
+    still._state.line.add(new, None, Withdrawn())
+    still._loop._take_ends()
+    assert (budget.waiting, pool.kept, pool.held) == ({}, 0, {})
+
+
+def test_the_memory_of_a_job_that_came_back_is_given_once_and_stays_its_own(local, still):
+    claim, pool, budget = claimed_twice(local, still)
+    old = claim()
+    assert budget.admit(0.0) == [(old, pool)]
+    new = claim()
+    old.disowned = True
+    assert budget.admit(0.0) == []  # what the old run holds is not free yet
+    still._state.line.add(old, None, TaskKilled("it is another's"))
+    still._loop._take_ends()
+    assert budget.admit(0.0) == [(new, pool)]
+    budget.ended(old, 1.0)
+    assert [held.task for held in budget.holding.values()] == [new]
+    assert budget.admit(0.0) == []
+    budget.ended(new, 1.0)
+    assert budget.holding == {}
+
+
+def test_a_job_that_needs_memory_runs_again_on_the_node_that_was_rescued(local, start, tmp_path, monkeypatch):
+    monkeypatch.setattr(stopping, "STACK_WAIT", 3.0)  # the old run ends long after the new claim
+    local.pool("default", workers=2)
+
+    @local.task(resources=Resources(memory="900MB"), retry=Retry(first=0))
+    def stubborn(mark: str) -> int:
+        if not os.path.exists(mark):
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # no stack to be had
+            open(mark, "w").close()
+            time.sleep(600)
+        return current_job().token
+
+    node = start(local, budget=Resources(memory="1GB"))
+    handle = stubborn.enqueue(str(tmp_path / "begun"))
+    until(lambda: handle.job().started_at)
+    first = handle.job().token
+    local.store.renew("other", socket.gethostname())
+    local.store.rescue("other", [node._state.identity.id])
+    assert handle.result(timeout=30) > first + 1  # the rescue and the second claim raised it
+    until(lambda: not node._state.budget.holding, "nothing is held")
+    assert (node._state.budget.waiting, node._state.pools["default"].kept) == ({}, 0)
+
+
+def test_the_cancel_of_a_job_that_came_back_leaves_its_old_run_to_be_stopped(local, still):
+    @local.task
+    def nothing() -> None: ...
+
+    nothing.enqueue()
+    still._loop._round()
+    [job] = still._loop._claimed
+    pool, state = still._state.pools["default"], still._state
+    old, new = pool._task(pool._crew, job), pool._task(pool._crew, replace(job, token=job.token + 1))
+    pool.held[job.id] = old
+    state.disown_all()
+    pool.held[job.id] = new
+    state.cancel(job.id)
+    assert {*state.cancelled.values()} == {old, new}
 
 
 def test_an_end_that_cannot_be_understood_is_settled_as_lost(local, still):

@@ -150,6 +150,32 @@ def test_threads_share_a_worker(local, start):
     assert len({handle.result(timeout=30) for handle in handles}) == 1
 
 
+@pytest.mark.parametrize(("kind", "concurrency"), [("process", 1), ("async", 1), ("async", 4), ("thread", 4)])
+def test_a_worker_shows_how_many_of_its_jobs_failed(local, start, kind, concurrency):
+    local.pool("default", workers=1, kind=kind, concurrency=concurrency)
+    once = Retry(attempts=1)
+
+    def act(how: str) -> object:
+        if how == "raise":
+            raise OSError("no route")
+        if how == "give up":
+            raise Cancel
+        return object() if how == "no result" else how
+
+    async def aact(how: str) -> object:
+        return act(how)
+
+    task = local.task(name="act", retry=once)(aact if kind == "async" else act)
+    node = start(local)
+    handles = task.enqueue_many([(how,) for how in ["raise"] * 3 + ["good", "no result", "give up"]])
+    all_ended(handles)
+    [worker] = until(
+        lambda: [row for row in node.report().pools[0].workers if row.done == 6], "all are counted"
+    )
+    assert worker.failed == 4
+    assert node.report().pools[0].failed == 3  # those that raised
+
+
 def test_a_job_can_enqueue_another(app, start):
     @app.task
     def second(number: int) -> int:

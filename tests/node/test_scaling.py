@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,10 +14,12 @@ import msgspec
 import pytest
 
 from millpond import App, Node
+from millpond.events import WorkerStarted, WorkerStopped
 from millpond.job import JobState
 from millpond.node.decisions import read_decisions
 from millpond.node.events import ScaledDown, ScaledUp
 from millpond.node.fleet import shares_of
+from millpond.node.news import pool_news
 from millpond.node.observing import Counting, PoolWatch
 from millpond.node.overrides import Bounds, write_bounds
 from millpond.rules.scale import Fixed, ScaleByDepth
@@ -213,7 +216,32 @@ def test_a_node_that_is_held_changes_nothing(local, start, hold, gate):
     until(lambda: size(node) == 1, "one is left")
 
 
-def test_a_store_that_is_away_makes_nobody_leave(start, tmp_path):
+def desired(node: Node) -> int:
+    """What is told to those who start machines."""
+    (share,) = node._scaling.fleet()
+    return share.desired
+
+
+def goes_away(server):
+    server.stop("orderly")
+
+
+def falls_silent(server):
+    server.process.server.process.send_signal(signal.SIGSTOP)
+
+
+def comes_back(server):
+    if server.process.server.process is None:
+        server.process.start()
+    else:
+        server.process.server.process.send_signal(signal.SIGCONT)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "is_known"), [(goes_away, True), (goes_away, False), (falls_silent, False)]
+)
+def test_a_store_that_is_away_makes_nobody_leave(start, tmp_path, trouble, is_known):
+    """Also before anybody has noticed: the last decision was made when there was little to do."""
     server = Server("redis")
     gate = str(tmp_path / "open")
     app = App(server.url)
@@ -228,19 +256,41 @@ def test_a_store_that_is_away_makes_nobody_leave(start, tmp_path):
         node = start(app)
         handles = hold_on.enqueue_many([()] * 3)
         until(lambda: pool_of(node).running == 3, "three at work")
-        server.stop("orderly")
-        until(lambda: node._scaling.decision_of("default").binding == "hold", "it holds")
+        until(lambda: desired(node) == 3, "three are wanted")
+        trouble(server)
+        if is_known:
+            until(lambda: node._scaling.decision_of("default").binding == "hold", "it holds")
         open(gate, "w").close()
         until(lambda: pool_of(node).running == 0, "all are idle")
-        assert {(found.keep, found.binding) for found in decisions_from_now(node)} == {(3, "hold")}
+        until(lambda: node._scaling.decision_of("default").binding == "hold", "it holds")
+        assert node._scaling.decision_of("default").keep == 3
         assert size(node) == 3
-        server.process.start()
+        assert desired(node) == 3  # nobody takes machines away
+        comes_back(server)
         all_ended(handles)
         until(lambda: size(node) == 1, "one is left")
         node.stop(0.0)
     finally:
         app.store.close()
         server.process.server.remove()
+
+
+def test_who_claims_for_new_workers_is_called_when_their_number_counts(local, start):
+    local.pool("default", workers=(1, 3))
+    node = start(local)
+    decision = until(lambda: node._scaling.decision_of("default"), "a decision")
+    pool, sizes = node._state.pools["default"], list[int]()
+    pool.want(decision._replace(wanted=3), lambda: sizes.append(pool.size()))
+    assert until(lambda: sizes, "the call") == [3]
+
+
+def test_each_worker_that_comes_up_is_told_to_who_claims(local, start):
+    local.pool("default", workers=(1, 1))
+    node, told = start(local), list[str]()
+    news = pool_news(node.monitoring, "default", lambda: told.append("up"))
+    news(WorkerStarted(4711))
+    news(WorkerStopped(4711, "idle"))
+    assert told == ["up"]
 
 
 # --- policies --------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import time
 from millpond import App, Retry, RetryAfter, Snooze, current_job
 from tests.history import Evidence, witnessed
 from tests.history.evidence import FOLDER, NODE
+from tests.node.mischief import CHANGES, CRASHED, MISCHIEF, RETURNED, TIMED_OUT, print_a_hundred_megabytes
 
 STORE, HEART, POOLS = "MILLPOND_PROOF_STORE", "MILLPOND_PROOF_HEART", "MILLPOND_PROOF_POOLS"
 UNLUCKY = Retry(first=0, max_crashes=1000, max_lost=1000)  # for jobs that others do harm to
@@ -28,6 +29,8 @@ if STORE in os.environ:
 for name, options in json.loads(os.environ.get(POOLS, '{"default": {"workers": [1, 2]}}')).items():
     app.pool(name, **options)
 arrived: list[int] = []  # the coroutines that this worker has begun
+HOSTILE = {act.__name__: (act, end) for act, end in MISCHIEF.items()}
+HOSTILE |= {act.__name__: (act, RETURNED) for act in (*CHANGES, print_a_hundred_megabytes)}
 
 
 @app.task(retry=UNLUCKY)
@@ -119,4 +122,16 @@ async def apoison(others: int) -> None:
 @app.task(retry=Retry(attempts=1))
 def failing(number: int) -> None:
     """Fails for good; a message of its own for each, so that nothing can be remembered once for all."""
-    raise ValueError(f"{number:0200}")
+    with evidence.execution():
+        raise ValueError(f"{number:0200}")
+
+
+@app.task(timeout=2.0, retry=Retry(attempts=1, max_crashes=1))
+def misbehave(name: str) -> int | None:
+    """Does what a job should not do."""
+    act, end = HOSTILE[name]
+    with evidence.execution():
+        evidence.effect()
+        if end in (CRASHED, TIMED_OUT):
+            evidence.breaking(hangs=end is TIMED_OUT)
+        return act()

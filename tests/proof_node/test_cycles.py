@@ -11,7 +11,7 @@ from millpond.job import Job, JobState
 from tests.history import Kind, read
 from tests.history.entries import Began
 from tests.proof_node import jobs
-from tests.proof_node.fleet import ONE_AT_FIRST, fleet_on
+from tests.proof_node.fleet import ONE_AT_FIRST, Fleet, fleet_on
 
 
 @pytest.mark.parametrize(("number", "cycles"), [(200, 3), pytest.param(10_000, 200, marks=pytest.mark.slow)])
@@ -54,6 +54,16 @@ def test_what_runs_longer_than_the_grace_is_broken_off_and_runs_elsewhere(name: 
         done = fleet.drained()
         assert sorted(job.attempt for job in done.values()) == [1] * 20 + [2] * 2
         fleet.judge()
+
+
+def test_a_node_that_leaves_after_its_grace_is_not_let_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Exit code 0 alone is not what is promised."""
+    monkeypatch.setattr(Fleet, "member", "tests.proof_node.late")
+    with fleet_on("sqlite", tmp_path, grace=0.1) as fleet:
+        late = fleet.start()
+        with pytest.raises(AssertionError, match=r"its grace was 0\.1 s"):
+            fleet.terminate(late)
+        assert late.process.returncode == 0
 
 
 def began(folder: Path) -> int:

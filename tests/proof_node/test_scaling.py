@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 
 from millpond.job import JobState, NewJob
 from millpond.store.opening import open_store
-from tests.history import read
+from millpond.store.protocol import Filter
+from tests.history import Rules, read
 from tests.history.entries import Began
 from tests.proof_node import jobs
 from tests.proof_node.fleet import ONE_AT_FIRST, Fleet, Member, fleet_on, resident
@@ -52,10 +54,16 @@ def test_failing_jobs_leave_nothing_behind_in_the_supervisor(name: str, number: 
         fail(fleet, number)
         print(f"\n{name}: {before / MIB:.1f} MiB, after {number} failures {resident(node.pid) / MIB:.1f} MiB")
         assert resident(node.pid) < before + 12 * MIB
-        states = {
-            state: count for queue in fleet.store.counts().queues for state, count in queue.states.items()
-        }
-        assert states == {JobState.DEAD: number // 3 + number}
+        assert states(fleet) == {JobState.DEAD: number // 3 + number}
+        fleet.judge(Rules(also=["dead(failed)"]))
+        began = Counter(line.job for line in read(fleet.folder) if isinstance(line, Began))
+        assert (len(began), set(began.values())) == (number // 3 + number, {1})
+
+
+def states(fleet: Fleet) -> dict[JobState, int]:
+    """How many jobs are in each state."""
+    (queue,) = fleet.store.counts().queues
+    return {state: number for state, number in queue.states.items() if number}
 
 
 def fail(fleet: Fleet, number: int) -> None:
@@ -71,7 +79,7 @@ def test_jobs_of_the_future_take_no_memory_in_the_supervisor(name: str, number: 
         node = fleet.start()
         ten_more(fleet, node)
         before = resident(node.pid)
-        silent = open_store(fleet.url)  # nobody has to judge what does not run
+        silent = open_store(fleet.url)  # of what does not run there is nothing to see but its number
         for first in range(0, number, 1000):
             silent.enqueue([future(first + n) for n in range(1000)])
             if first % 50_000 == 0:
@@ -80,6 +88,8 @@ def test_jobs_of_the_future_take_no_memory_in_the_supervisor(name: str, number: 
         ten_more(fleet, node)
         print(f"\n{name}: {before / MIB:.1f} MiB, with {number} to come {resident(node.pid) / MIB:.1f} MiB")
         assert resident(node.pid) < before + 12 * MIB
+        assert states(fleet)[JobState.SCHEDULED] == number
+        fleet.judge(Rules(drained=False), Filter(states=tuple(set(JobState) - {JobState.SCHEDULED})))
 
 
 def future(number: int) -> NewJob:

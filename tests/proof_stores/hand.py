@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -55,10 +56,20 @@ class Hand:
                     raise
                 time.sleep(0.02)
 
+    def until_answered(self, call: Callable[[], object]) -> None:
+        """Repeat what does no more when it is done twice: a lease renewed, a job stored under its id."""
+        while True:
+            try:
+                self.insist(call)
+            except OutcomeUnknown:
+                self.note("OutcomeUnknown", [self.name])
+            else:
+                return
+
     # --- working --------------------------------------------------------------------------------------
     def work(self, number: int) -> None:
         """Claim and settle until as many as there are have ended."""
-        self.insist(lambda: self.store.renew(self.name, "host", b"{}", 3600.0))
+        self.until_answered(lambda: self.store.renew(self.name, "host", b"{}", 3600.0))
         sequence, jobs = 0, list[Job]()
         while True:
             self.note("executed", [job.id for job in jobs])
@@ -100,17 +111,8 @@ class Hand:
             jobs = [
                 NewJob(id=f"{self.name}-{n:06}", task="t", payload=b"{}") for n in range(first, first + 10)
             ]
-            self.store_for_sure(jobs)
+            self.until_answered(partial(self.store.enqueue, jobs))
             self.note("acknowledged", [job.id for job in jobs])
-
-    def store_for_sure(self, jobs: list[NewJob]) -> None:
-        while True:
-            try:
-                self.insist(lambda: self.store.enqueue(jobs))
-            except OutcomeUnknown:
-                self.note("OutcomeUnknown", [self.name])
-            else:
-                return
 
 
 def _done(job: Job) -> Settlement:

@@ -11,6 +11,7 @@ from millpond.rules.restart import BURST, RESPAWNS_A_SECOND, Respawns, after_dea
 
 seconds = st.floats(1e-6, 1e4)
 small = st.integers(1, 64)
+sizes = st.floats(0, 4e6)
 
 
 @given(small, small, seconds)
@@ -41,6 +42,29 @@ def test_a_pool_with_a_free_worker_always_claims(at_once, more):
     assert ahead.to_claim(at_once + more, at_once - 1, at_once) > 0
 
 
+@given(small, small, seconds, sizes)
+def test_of_large_jobs_no_more_are_claimed_ahead_than_the_node_should_hold(workers, concurrency, run, size):
+    at_once = workers * concurrency
+    more = ahead.wanted(workers, concurrency, run, 1.0, size) - at_once
+    assert more <= 1 or more * size <= ahead.MOST_BYTES
+    assert ahead.wanted(workers, concurrency, run, 1.0, 0.0) >= at_once + more
+
+
+@given(st.integers(1, 5000), st.integers(1, 500), sizes)
+def test_a_claim_asks_for_few_large_jobs_at_once_but_always_for_one(more, at_once, size):
+    limit = ahead.to_claim(at_once + more, at_once - 1, at_once, size)
+    assert limit >= 1
+    assert limit == 1 or limit * size <= ahead.MOST_BYTES
+
+
+@given(st.floats(0, 1e6), st.integers(1, 1000), st.integers(0, 1 << 20))
+def test_a_size_is_learned_from_many_at_once_and_from_few_little_by_little(known, jobs, each):
+    learnt = ahead.learn_size(known, jobs * each, jobs)
+    assert min(known, each) - 1e-6 <= learnt <= max(known, each) + 1e-6
+    assert abs(ahead.learn_size(known, 1000 * each, 1000) - each) <= 0.02 * abs(known - each) + 1e-6
+    assert abs(ahead.learn_size(known, each, 1) - known) <= 0.1 * abs(known - each) + 1e-6
+
+
 @given(st.integers(0, 1000), small, st.integers(0, 10**9))
 def test_a_claim_is_shared_out_whole_and_evenly(limit, queues, turn):
     parts = ahead.share(limit, queues, turn)
@@ -67,7 +91,7 @@ def test_one_long_job_among_short_ones_moves_the_estimate_little():
 
 @given(st.integers(1, 10_000), st.floats(0, 1))
 def test_a_store_in_trouble_is_asked_again_soon_and_never_in_step(failures, spread):
-    assert FIRST / 2 <= pause(failures, spread) <= LONGEST
+    assert FIRST / 2 <= pause(failures, spread) <= LONGEST <= 1.0
     assert pause(failures, 0.0) < pause(failures, 1.0)
 
 

@@ -22,6 +22,12 @@ CASES = {
     "a minimum is given in any case": (1, [A, B], {"a": 1, "b": 0}, {"a": 1, "b": 1}),
     "the heavier one gets more": (6, [A._replace(weight=2.0), B], {"a": 0, "b": 0}, {"b": 2}),
     "nobody is there": (4, [], {}, {}),
+    "free places are dealt out once": (
+        8,
+        [Claimant(name, 0, 6) for name in "abcde"],
+        {"c": 6},
+        {"a": 1, "b": 1, "c": 2, "d": 0, "e": 0},
+    ),
 }
 
 
@@ -43,8 +49,8 @@ def test_growth_never_goes_beyond_the_capacity_but_for_the_minimums(capacity, po
     ]
     alive = {str(n): there for n, (_, _, _, there) in enumerate(pools)}
     found = caps(capacity, claimants, alive)
+    size = {one.pool: max(alive[one.pool], found.get(one.pool, one.wanted)) for one in claimants}
     for claimant in claimants:
-        cap = found.get(claimant.pool, claimant.wanted)
-        assert min(claimant.least, claimant.wanted) <= cap
-        growth = cap - max(alive[claimant.pool], claimant.least)
-        assert growth <= max(0, capacity - sum(alive.values()))
+        assert min(claimant.least, claimant.wanted) <= size[claimant.pool]
+    least = {one.pool: max(alive[one.pool], one.least) for one in claimants}
+    assert sum(size.values()) <= max(capacity, sum(least.values()))

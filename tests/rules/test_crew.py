@@ -5,6 +5,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from millpond.rules.crew import (
+    ASK_AGAIN,
     SOFT_SHARE,
     Bounds,
     Crew,
@@ -64,6 +65,11 @@ PLANS = {
         Crew([(7, 95.0)], 1, 0, 0),
         Bounds(0, 4, IDLE, 1),
         Plan(0, (), 105.0),
+    ),
+    "who is idle since nobody knows of work stays": (
+        Crew([(7, 80.0), (3, 85.0)], 0, 0, 0),
+        Bounds(0, 4, IDLE, known_at=82.0),
+        Plan(0, (7,), 100.0 + ASK_AGAIN),
     ),
     "all idle too long go": (
         Crew([(7, 80.0), (3, 90.0)], 0, 0, 0),

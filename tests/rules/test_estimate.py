@@ -71,14 +71,36 @@ def test_nobody_is_poison_before_enough_is_known():
     assert not known(runs=5).loads({}, [("t", 1800.0)]).poison
 
 
-def test_jobs_of_which_only_the_queue_is_known_are_shared_out():
-    both = Estimates(counted_at=0.0).after(1.0, {}, [("a", 1.0)] * 30 + [("b", 5.0)] * 10)
-    both = both.after(2.0, {"": 40}, [])
-    loads = {found.task: found for found in both.loads({"": 8}).tasks}
-    assert (loads["a"].waiting, loads["b"].waiting) == (6, 2)
-    assert loads["a"].rate > loads["b"].rate > 0
+def in_line(estimates, number):
+    """The load of jobs of which only the queue is known."""
+    return next(found for found in estimates.loads({"": number}).tasks if not found.task)
+
+
+def test_jobs_of_which_only_the_queue_is_known_take_what_comes_lately_takes():
+    mixed = Estimates(counted_at=0.0).after(1.0, {}, [("quick", 0.05)] * 1000 + [("slow", 60.0)] * 100)
+    assert in_line(mixed, 300).service == pytest.approx(30.025)  # both are well known, and nobody came yet
+    for second in range(2, 40):
+        mixed = mixed.after(float(second), {"quick": 99, "slow": 1, "": 40})
+    found = in_line(mixed, 300)
+    assert found.service == pytest.approx(0.99 * 0.05 + 0.01 * 60.0)
+    assert (found.waiting, round(found.rate)) == (300, 39)
+    assert sum(load.rate for load in mixed.loads({}).tasks) == pytest.approx(140, rel=0.05)
+
+
+def test_a_task_that_comes_no_more_tells_nothing_of_what_stands_in_line():
+    mixed = Estimates(counted_at=0.0).after(1.0, {}, [("nightly", 600.0)] * 1000 + [("mail", 0.1)] * 10)
+    assert in_line(mixed.after(2.0, {"mail": 50}), 20).service == pytest.approx(0.1)
+
+
+def test_a_long_run_of_a_task_that_comes_counts_for_what_stands_in_line():
+    mixed = Estimates(counted_at=0.0).after(1.0, {}, [("a", 1.0)] * 5).after(2.0, {"a": 5})
+    loads = mixed.loads({"": 5}, [("a", 9.0)] * 5).tasks
+    assert [found.service for found in loads] == pytest.approx([5.0, 5.0])
+
+
+def test_where_nothing_is_known_all_of_it_still_waits():
     (only,) = Estimates().loads({"": 5}).tasks
-    assert only.waiting == 5
+    assert (only.waiting, only.service) == (5, PRIOR)
 
 
 @given(

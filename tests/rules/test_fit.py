@@ -19,6 +19,7 @@ from millpond.rules.fit import (
     how_many,
     never_fits,
     overcommit,
+    places,
 )
 
 GB = 1_000_000_000
@@ -194,3 +195,10 @@ def test_what_starts_now_never_puts_off_the_one_for_whom_room_is_made(running, w
         if one.name in found.start and (one.run is None or NOW + one.run > at)
     ]
     assert sum(run.used for run in still) + sum(late) + big.need.memory <= used + 5
+
+
+def test_places_are_as_many_as_the_largest_of_them_leaves_and_say_what_is_scarce():
+    left = Free(5 * GB, 4.0, {"gpu": 1.0})
+    assert places(left, [Need(memory=2 * GB), Need(memory=GB)], 3, 20) == (5, "memory")
+    assert places(left, [Need(tokens={"gpu": 1.0})], 0, 20) == (1, "gpu")
+    assert places(left, [Need(cpu=1.0)], 0, 4) is None  # there is room for all

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from millpond.rules import guard
 from millpond.rules.observation import Limits, Memory, Observation, TaskLoad
-from millpond.rules.scale import Fixed, ScaleByDepth, ScaleForWait, policy_for, sentence, urgency
+from millpond.rules.scale import Fixed, ScaleByDepth, ScaleForWait, desired, policy_for, sentence, urgency
 
 TEN = ScaleForWait(10.0)
 TWENTY = Limits(1, 20)
@@ -106,9 +106,41 @@ def test_warm_spares_are_kept_beyond_the_busy_ones():
     assert decided(seen(busy=8, limits=Limits(1, 8, warm=2))).wanted == 8
 
 
+def test_warm_spares_that_a_cap_would_send_away_again_are_not_started():
+    capped = decided(seen(busy=4, cap=4, limits=Limits(1, 8, warm=2)))
+    assert (capped.wanted, capped.leave) == (4, 0)
+    beyond = decided(seen(busy=4, idle=2, cap=4, limits=Limits(1, 8, warm=2)))
+    assert (beyond.start, beyond.leave) == (0, 2)
+    flapping = Memory(decided_at=100.0, starts=0.0)
+    assert TEN.decide(seen(busy=4, limits=Limits(1, 8, warm=2)), flapping, 100.0)[0].wanted == 4
+
+
+@pytest.mark.parametrize(
+    ("observation", "wish"),
+    [
+        (seen(busy=2, limits=Limits(5, 20)), 2),  # a minimum is no wish
+        (seen(1000, busy=20), 279),  # nor is a maximum
+        (seen(100, busy=4, cap=4), 29),  # nor what this machine has room for
+        (seen(20, busy=4), 7),
+        (seen(busy=4, limits=Limits(1, 20, warm=9)), 4),
+        (seen(busy=4, trouble="the store is away"), None),  # nobody knows
+    ],
+)
+def test_what_would_be_wanted_without_bounds(observation, wish):
+    assert desired(decided(observation)) == wish
+
+
+@given(st.integers(0, 200), st.integers(0, 30), st.integers(0, 30), st.integers(0, 20), st.integers(0, 40))
+def test_a_bound_never_changes_what_is_wished_for(waiting, busy, cap, least, most):
+    bounded = seen(waiting, busy=busy, cap=cap, limits=Limits(least, max(1, most)))
+    free = seen(waiting, busy=busy, limits=Limits(0, 1000))
+    wishes = {desired(decided(one)) for one in (bounded, free)}
+    assert len(wishes) == 1
+
+
 @pytest.mark.parametrize(
     ("cost", "asked", "idle"),
-    [(0.01, None, 0.1), (0.3, None, 0.3), (3.0, None, 3.0), (900.0, None, 300.0), (3.0, 60.0, 60.0)],
+    [(0.01, None, 0.05), (0.3, None, 0.3), (3.0, None, 3.0), (900.0, None, 300.0), (3.0, 60.0, 60.0)],
 )
 def test_a_worker_idles_as_long_as_starting_another_would_cost(cost, asked, idle):
     assert guard.idle_timeout(Limits(start_cost=cost, idle_timeout=asked)) == idle

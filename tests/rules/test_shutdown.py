@@ -12,6 +12,7 @@ from millpond.rules.shutdown import (
     ECHO,
     HURRY,
     LAST_WORD,
+    LEAST,
     OVERDUE,
     Ladder,
     Phase,
@@ -23,6 +24,7 @@ from millpond.rules.shutdown import (
     hurry,
     kill,
     phase,
+    speaks_until,
     step_for,
 )
 
@@ -97,6 +99,7 @@ def test_a_second_drain_does_not_prolong_the_first():
 def test_all_is_over_within_grace(grace, now):
     ladder = drain(UP, grace, now)
     assert now <= ladder.terminate_at <= ladder.kill_at <= now + grace
+    assert ladder.kill_at <= speaks_until(ladder) <= ladder.over_at == now + max(grace, LEAST)
     assert ladder.kill_at - ladder.terminate_at <= LAST_WORD + 1e-6
     assert ladder.terminate_at - now >= grace * 0.7 - 1e-6, "most of grace is for finishing"
 
@@ -109,9 +112,16 @@ def test_no_push_ever_leads_back(steps, later):
         assert after.rung >= before.rung
         assert after.kill_at <= before.kill_at
         assert after.terminate_at <= before.terminate_at
+        assert after.over_at <= before.over_at
+        assert after.kill_at <= speaks_until(after) <= after.over_at
     ladder, now = seen[-1]
     first, second = sorted(now + wait for wait in later)
     assert phase(ladder, first) <= phase(ladder, second)
+
+
+def test_whoever_hurries_or_kills_does_not_wait_for_a_store_that_is_away():
+    assert (DRAINING.over_at, HURRYING.over_at, KILLING.over_at) == (25.0, 12.0, 12.0)
+    assert (speaks_until(DRAINING), speaks_until(HURRYING), speaks_until(KILLING)) == (24.5, 11.5, 11.25)
 
 
 def test_a_node_that_does_not_end_is_left_some_seconds_after_its_last_deadline():

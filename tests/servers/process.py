@@ -21,7 +21,9 @@ from pathlib import Path
 
 LAUNCH = Path(__file__).with_name("launch.py")
 PATIENCE = 30.0  # seconds a server may take to answer
-PORTS = range(20_000, 45_000)  # a Redis Cluster also needs the port 10,000 above
+# Below those that the kernel gives to connections, so that none takes a port before its server does; a Redis
+# Cluster also needs the port 10,000 above.
+PORTS = range(12_000, 22_000)
 
 
 class Missing(Exception):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from array import array
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from millpond.errors import OptionError
 from millpond.rules.observation import Decision, Limits
-from millpond.rules.scale import Fixed, ScaleForWait
+from millpond.rules.scale import Fixed, ScaleByDepth, ScaleForWait
 from millpond.simulate import bounds
-from millpond.simulate.engine import simulate
+from millpond.simulate.measure import quantile
 from millpond.simulate.records import Faults, Setting, Span, Workload
+from millpond.simulate.simulation import simulate
 
 
 def jobs(*pairs, tasks=()):
@@ -95,6 +98,64 @@ def test_nobody_leaves_while_nothing_can_be_measured():
     run = simulate(jobs(*many), ScaleForWait(2.0), pool(most=20, start_cost=0.02, faults=faults))
     assert run.held >= 300
     assert run.shrunk_in_outage == 0
+
+
+@pytest.mark.parametrize("law", [Fixed(0), ScaleByDepth(20, 2), Always(0)])
+def test_work_is_never_left_alone_whatever_the_law_wants(law):
+    run = simulate(jobs(*[(at * 10.0, 2.0) for at in range(5)]), law, pool(least=0, most=8))
+    assert len(run.waits) == 5
+    assert max(run.waits) <= 2.5  # of a second to the next look, and a start
+    assert run.most_workers == 1
+
+
+# --- long gaps -----------------------------------------------------------------------------------------
+MONTHS = 200 * 86_400.0
+
+
+@pytest.mark.parametrize("law", [ScaleForWait(2.0), Fixed(3), Always(0)])
+def test_a_gap_of_months_costs_no_time_and_changes_nothing(law):
+    rush = [(at / 10, 1.0) for at in range(600)]
+    workload = jobs(*rush, *((at + MONTHS, seconds) for at, seconds in rush))
+    run = simulate(workload, law, pool(most=20, start_cost=0.02))
+    alone = simulate(jobs(*rush), law, pool(most=20, start_cost=0.02))
+    assert run.decisions < 2 * alone.decisions + 5000
+    half = len(run.waits) // 2
+    assert list(run.waits[:half]) == list(alone.waits)
+    assert quantile(sorted(run.waits[half:]), 0.95) <= quantile(sorted(alone.waits), 0.95) + 0.5
+
+
+def test_a_minimum_is_paid_for_through_a_gap():
+    run = simulate(jobs((0.0, 1.0), (MONTHS, 1.0)), ScaleForWait(2.0), pool(least=2))
+    assert run.worker_seconds == pytest.approx(2 * (MONTHS + 1.0))
+    assert list(run.waits) == [0.0, 0.0]
+
+
+def test_rates_fade_over_a_gap_and_the_size_with_them():
+    """Where workers are dear they are kept for the load that comes: after a gap none is expected."""
+    seen: list[tuple[float, float]] = []
+
+    class Listening(NamedTuple):
+        law: ScaleForWait
+
+        def decide(self, observation, memory, now):
+            seen.append((now, sum(load.rate for load in observation.tasks)))
+            return self.law.decide(observation, memory, now)
+
+    rush = [(at / 10, 1.0) for at in range(600)]
+    run = simulate(jobs(*rush, (MONTHS, 1.0)), Listening(ScaleForWait(2.0)), pool(start_cost=20.0, most=50))
+    assert max(rate for at, rate in seen if at < 60.0) > 5.0
+    assert max(rate for at, rate in seen if 100_000.0 < at < MONTHS) < 1e-6
+    assert run.held == 0  # no clock has jumped: a node decides every second of it
+    assert run.minutes[-2].workers == 0.0
+
+
+def test_what_would_take_for_ever_is_refused_with_what_to_look_for():
+    with pytest.raises(OptionError, match="another unit than seconds"):
+        simulate(jobs((0.0, 1.0), (1.7e9, 1.0)), Fixed(1), pool())
+    with pytest.raises(OptionError, match="another unit than seconds"):
+        simulate(jobs((0.0, 1e12)), Fixed(1), pool())
+    with pytest.raises(OptionError, match="let there be more of them"):
+        simulate(jobs(*[(0.0, 1e7)] * 100), Fixed(1), pool(most=1))
 
 
 def test_the_same_jobs_give_the_same_answer():

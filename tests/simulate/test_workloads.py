@@ -1,22 +1,20 @@
-"""What can be simulated: scenarios, distributions, traces and an app's own history."""
+"""What can be simulated: scenarios, distributions and an app's own history. Traces: `test_traces.py`."""
 
 from __future__ import annotations
 
 import random
 from array import array
-from pathlib import Path
 from statistics import mean, pvariance
 
 import pytest
 
 from millpond.errors import OptionError
-from millpond.rules.scale import Fixed, ScaleByDepth, ScaleForWait
-from millpond.simulate import arrivals, history, policies, scenarios, traces
-from millpond.simulate.engine import simulate
+from millpond.rules.scale import ScaleForWait
+from millpond.simulate import arrivals, history, scenarios
 from millpond.simulate.measure import bound, report
 from millpond.simulate.records import Setting
-from millpond.simulate.rivals import KNOBS
 from millpond.simulate.services import parse
+from millpond.simulate.simulation import simulate
 from millpond.store.protocol import Minute
 
 EXP = parse("exp:3s")
@@ -58,6 +56,10 @@ def test_every_scenario_can_be_made_and_is_the_same_every_time(name):
 def test_a_name_that_is_no_scenario_is_refused_with_what_would_do():
     with pytest.raises(OptionError, match="S1 to S15"):
         scenarios.find("S99")
+    with pytest.raises(OptionError, match="duration"):
+        scenarios.find("S13:soon")
+    with pytest.raises(OptionError, match="--start-cost"):
+        scenarios.find("S5:3s")
 
 
 def figures(name, law, wait=10.0, **more):
@@ -93,35 +95,23 @@ def test_when_nothing_can_be_measured_nobody_leaves():
     assert run.shrunk_in_outage == 0
 
 
+def test_a_clock_that_is_stepped_costs_little_and_nobody_waits_longer():
+    scenario = scenarios.find("S12")
+    workload, setting = scenario.workload(EXP), scenario.setting(10.0, 0.02)
+    assert workload.arrivals[-1] > max(when for when, _ in setting.faults.steps) + 300.0
+    steady = setting._replace(faults=setting.faults._replace(steps=()))
+    stepped, calm = (simulate(workload, ScaleForWait(10.0), one) for one in (setting, steady))
+    assert max(stepped.waits) <= 10.0
+    assert stepped.shrunk_in_outage == 0
+    assert stepped.most_workers <= calm.most_workers + 2
+    assert stepped.worker_seconds == pytest.approx(calm.worker_seconds, rel=0.05)
+    assert stepped != calm  # it was noticed
+
+
 def test_slow_poison_does_not_drive_the_size():
     found = figures("S7", ScaleForWait(10.0), seconds=1800.0)
     assert found.p95_wait <= 10.0
     assert found.ratio_to_bound < 1.1
-
-
-# --- other laws ----------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", KNOBS)
-def test_other_laws_run_every_job(name):
-    made, knobs = KNOBS[name]
-    workload = shortened("S5", 1800.0, start=900.0)
-    run = simulate(workload, made(knobs[-1]), scenarios.find("S5").setting(10.0, 0.02))
-    assert len(run.waits) == len(workload.arrivals)
-    assert run.lost_seconds == 0
-
-
-def test_policies_have_names():
-    assert policies.parse("wait", 7.0) == ScaleForWait(7.0)
-    assert policies.parse("wait:500ms", 7.0) == ScaleForWait(0.5)
-    assert policies.parse("depth:20:2", 7.0) == ScaleByDepth(20, 2)
-    assert policies.parse("fixed:9", 7.0) == Fixed(9)
-    for name, (made, _) in KNOBS.items():
-        assert policies.parse(f"{name}:2", 7.0) == made(2.0)
-
-
-@pytest.mark.parametrize("text", ["", "best", "depth", "depth:0", "depth:x", "fixed", "keda:-1", "hpa:nan"])
-def test_a_policy_that_is_none_is_refused(text):
-    with pytest.raises(OptionError, match="choose one of"):
-        policies.parse(text, 7.0)
 
 
 # --- run times -----------------------------------------------------------------------------------------
@@ -142,59 +132,6 @@ def test_distributions_have_the_mean_they_say():
 def test_a_distribution_that_is_none_is_refused(text):
     with pytest.raises(OptionError):
         parse(text)
-
-
-# --- traces --------------------------------------------------------------------------------------------
-def written(folder: Path, text: str) -> Path:
-    path = folder / "trace.csv"
-    path.write_text(text)
-    return path
-
-
-def test_a_trace_of_counts_has_exactly_that_many_jobs_in_each_minute(tmp_path):
-    found = traces.read(written(tmp_path, "# a comment\nminute,count\n10,3\n12,2\n"), EXP)
-    assert [int(at // 60) for at in found.arrivals] == [0, 0, 0, 2, 2]
-    assert traces.read(written(tmp_path, "second,count\n0,5\n"), EXP).arrivals[-1] < 1.0
-
-
-def test_a_trace_of_counts_can_be_scaled(tmp_path):
-    path = written(tmp_path, "minute,count\n" + "".join(f"{n},100\n" for n in range(60)))
-    assert 11_000 < len(traces.read(path, EXP, scale=2.0).arrivals) < 13_000
-
-
-def test_a_trace_of_jobs_keeps_their_order_tasks_and_times(tmp_path):
-    found = traces.read(written(tmp_path, "task,arrival,service\nb,7.5,2\na,5,1\n"), None)
-    assert list(found.arrivals) == [0.0, 2.5]
-    assert list(found.services) == [1.0, 2.0]
-    assert list(found.tasks) == ["a", "b"]
-
-
-def test_a_trace_of_timestamps_takes_run_times_from_a_distribution(tmp_path):
-    text = "TIMESTAMP,tokens\n2023-11-16 18:17:03.9799600,4808\n2023-11-16 18:17:05.9799600,10\n"
-    found = traces.read(written(tmp_path, text), parse("fixed:4s"))
-    assert list(found.arrivals) == pytest.approx([0.0, 2.0])
-    assert list(found.services) == [4.0, 4.0]
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("", "no rows"),
-        ("a,b\n1,2\n", "second,count"),
-        ("minute,count\n1,x\n", "line 2"),
-        ("minute,count\n1,-4\n", "negative"),
-        ("arrival\n1\n", "--service"),
-        ("arrival,service\nsoon,1\n", "line 2"),
-    ],
-)
-def test_a_trace_that_cannot_be_read_says_why(tmp_path, text, told):
-    with pytest.raises(OptionError, match=told):
-        traces.read(written(tmp_path, text), None if told == "--service" else EXP)
-
-
-def test_a_trace_that_is_not_there_says_so(tmp_path):
-    with pytest.raises(OptionError, match="cannot read the trace"):
-        traces.read(tmp_path / "none.csv", EXP)
 
 
 # --- history -------------------------------------------------------------------------------------------
@@ -221,4 +158,8 @@ def test_without_history_there_is_nothing_to_simulate():
 
 def test_a_setting_is_a_value():
     assert scenarios.find("S13").setting(5.0, 0.02).limits.start_cost == 3.0
+    for text, cost in (("S13:0.05", 0.05), ("s13:300ms", 0.3), ("S13:3", 3.0), ("S13:1m", 60.0)):
+        assert scenarios.is_scenario(text)
+        assert scenarios.find(text).setting(5.0, 0.02).limits.start_cost == cost
+        assert f"{cost:g} s" in scenarios.find(text).title
     assert isinstance(scenarios.find("S1").setting(5.0, 0.02, (2, 9)), Setting)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from millpond.errors import NodeRefused
-from millpond.job import JobState, Slot
+from millpond.job import Failure, JobState, Raised, Slot
 from millpond.store.protocol import Claim
 from tests.stores.acting import Node, new_job, put, put_many, state, tally, the, travel
 
@@ -51,6 +51,76 @@ def test_each_of_several_queues_gives_as_many_as_were_asked_of_it(store, node):
         {"queued": 2, "running": 1},
         {"queued": 1, "running": 2},
     )
+
+
+@pytest.mark.parametrize("beside", [{}, {"delay": 3600.0}, {"unique": "u"}])
+def test_the_only_job_in_line_is_claimed_the_same_whatever_else_is_there(store, node, beside):
+    """Some stores have a short way for it, which must leave nothing behind."""
+    if beside:
+        put(store, new_job(queue="other", **beside))
+    (job,) = put(store, new_job(queue="a"))
+    answer = node.exchange(claims=[Claim("b", 5), Claim("a", 5)])
+    assert [(found.id, found.token) for found in answer.claimed] == [(job, 1)]
+    assert tally(store, "a") == {"running": 1}
+    assert [found.id for found in store.held("n1").jobs] == [job]
+    assert node.exchange(claims=[Claim("a", 5)]).claimed == ()
+    node.settle(the(store, job))
+    assert tally(store, "a") == {"completed": 1}
+    (again,) = put(store, new_job(queue="a"))
+    assert [found.id for found in node.claim(queue="a")] == [again]
+
+
+def test_of_two_jobs_in_two_lines_both_are_claimed_and_of_a_paused_one_none(store, node):
+    first, second = put(store, new_job(queue="a"), new_job(queue="b"))
+    store.configure(queue="b", paused=True)
+    both = [Claim("a", 5), Claim("b", 5)]
+    assert [job.id for job in node.exchange(claims=both).claimed] == [first]
+    store.configure(queue="b", paused=False)
+    assert [job.id for job in node.exchange(claims=both).claimed] == [second]
+    put(store, new_job(queue="a"), new_job(queue="b"), new_job(queue="b", priority=3))
+    assert len(node.exchange(claims=both).claimed) == 3
+
+
+def test_the_only_job_in_line_waits_for_its_rate(store, node):
+    store.configure(queue="default", rate=1.0)
+    put(store, new_job())
+    assert len(node.claim()) == 1
+    put(store, new_job())
+    assert node.claim() == []
+
+
+def test_the_only_job_in_line_stands_there_with_those_whose_time_has_come(store, node):
+    later, now = put(store, new_job(delay=10.0), new_job())
+    assert [job.id for job in node.claim()] == [now]
+    travel(store, 11)
+    (another,) = put(store, new_job())
+    assert {job.id for job in node.claim()} == {later, another}
+
+
+def test_the_only_job_in_line_is_not_claimed_after_its_time(store, node):
+    (job,) = put(store, new_job(expires=5.0))
+    travel(store, 6)
+    assert node.claim() == []
+    assert state(store, job) is JobState.CANCELLED
+
+
+def test_the_only_job_in_line_has_a_higher_token_the_second_time(store, node):
+    put(store, new_job())
+    node.run(Raised(Failure("E", "", "")))
+    travel(store, 3600)
+    assert (node.claim_one().token, store.counts().queues[0].states["running"]) == (2, 1)
+
+
+def test_the_only_job_in_line_is_not_for_a_node_that_may_not_speak(store, node):
+    (job,) = put(store, new_job())
+    with pytest.raises(NodeRefused):
+        store.exchange("nobody", 1, claims=[Claim("default", 1)])
+    node.exchange()
+    assert store.exchange("n1", node.sequence, claims=[Claim("default", 1)]).replayed
+    store.configure(queue="default", paused=True)
+    assert node.claim() == []
+    store.configure(queue="default", paused=False)
+    assert node.claim_one().id == job
 
 
 def test_what_is_special_about_one_queue_keeps_no_other_from_giving(store, node):

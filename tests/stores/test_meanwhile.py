@@ -11,7 +11,6 @@ import pytest
 from millpond.errors import OutcomeUnknown
 from millpond.job import JobState
 from millpond.node.speaking import Speaker
-from millpond.store import redis_server
 from millpond.store.protocol import Claim, Exchanged, Said
 from tests.servers.redis import client_for
 from tests.stores.acting import AnyStore, Node, put_many, state, tally
@@ -116,7 +115,7 @@ def test_the_outcome_is_unknown_when_no_answer_comes(tmp_path, open_at, say, mon
     with place("redis", tmp_path) as url, stopped_redis(url) as hold:
         store = open_at(url)
         node = Node(store)
-        monkeypatch.setattr(redis_server, "TIMEOUT", 0.1)
+        monkeypatch.setattr(store._server, "patience", 0.1)
         go_on = hold()
         with pytest.raises(OutcomeUnknown, match=r"no answer within 0\.1 s"):
             say(node, nothing, claims=claim())

@@ -108,6 +108,21 @@ def test_a_server_that_would_throw_jobs_away_is_refused():
     server.server.remove()
 
 
+def test_a_first_look_whose_answer_is_lost_leaves_nothing_unknown():
+    server = Redis(program("redis-server", "valkey-server"))
+    store = open_store(server.url, patience=0.1)
+    with server.client() as client:
+        client.client_pause(60_000, all=False)  # scripts wait, what only asks does not
+        with pytest.raises(StoreUnavailable, match="nothing happened"):
+            store.enqueue([new_job()])
+        client.client_unpause()
+    store.close()
+    put(store, new_job())
+    assert tally(store) == {"queued": 1}
+    store.close()
+    server.server.remove()
+
+
 @pytest.mark.parametrize(
     ("settings", "word"),
     [

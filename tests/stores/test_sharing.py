@@ -16,6 +16,7 @@ import pytest
 
 from millpond.errors import StoreBusy, StoreRefused, StoreUnavailable, UnknownJob
 from millpond.job import Released
+from millpond.store.postgres import PostgresStore
 from millpond.store.protocol import Filter
 from millpond.store.sqlite import SQLiteStore
 from tests.stores.acting import Node, new_job, opened, put, put_many, state, tally
@@ -284,11 +285,9 @@ def test_a_new_file_that_is_locked_is_busy_and_then_not(sqlite_path):
     store.close()
 
 
-def test_a_foreign_lock_on_a_servers_row_is_waited_for_and_then_reported(postgres_url, open_at, monkeypatch):
-    import millpond.store.postgres as module
-
-    monkeypatch.setattr(module, "BEGIN", module.BEGIN.replace("'5s'", "'100ms'"))
-    store = open_at(postgres_url)
+def test_a_foreign_lock_on_a_servers_row_is_waited_for_and_then_reported(postgres_url):
+    store: Any = PostgresStore(postgres_url, patience=2.0)
+    store.migrate()
     node = Node(store)
     put(store, new_job())
     job = node.claim_one()
@@ -299,6 +298,7 @@ def test_a_foreign_lock_on_a_servers_row_is_waited_for_and_then_reported(postgre
             node.settle(job)
     node.settle(job)
     assert state(store, job) == "completed"
+    store.close()
 
 
 OTHERS = "FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"

@@ -18,6 +18,7 @@ SAFE = (
 )  # for the crash scenario: quick timers, late acknowledgement
 MARKS = os.environ.get("BENCH_MARKS", "")
 HOLD = 300.0  # seconds that a job to be killed would run
+BRIEF = 0.005  # seconds of a job that runs while the store goes away
 RECORD = struct.Struct("<qqqq")
 
 now = time.monotonic_ns

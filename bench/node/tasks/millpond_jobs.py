@@ -21,6 +21,12 @@ def hold(number: int, enqueued: int) -> None:
     time.sleep(marks.hold(number, enqueued))
 
 
+@app.task(name="brief")
+def brief(number: int, enqueued: int) -> None:
+    marks.mark(number, enqueued)
+    time.sleep(marks.BRIEF)
+
+
 if __name__ == "__main__":
     producing.main(
         producing.Producer(

@@ -5,6 +5,7 @@ Reads a trace, a built-in scenario or the app's own history; changes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,8 +18,9 @@ from millpond.units import seconds
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from millpond.simulate.front import Best
     from millpond.simulate.measure import Report
-    from millpond.simulate.records import Run, Setting, Workload
+    from millpond.simulate.records import Run, Setting, Usage, Workload
     from millpond.simulate.services import Service
 
 START_COST = 0.02
@@ -38,6 +40,9 @@ class Asked(NamedTuple):
     start_cost: str
     scale: float
     seed: int
+    budget: str | None
+    need: tuple[str, ...]
+    peak: tuple[str, ...]
 
 
 @click.command("simulate")
@@ -50,8 +55,11 @@ class Asked(NamedTuple):
 @click.option("--workers", metavar="MIN:MAX", help="The size the pool may have.")
 @click.option("--policy", default="wait", show_default=True, help="wait, depth:UP:DOWN, fixed:N, keda:5, …")
 @click.option("--start-cost", default=f"{START_COST}s", show_default=True, help="Of a worker.")
-@click.option("--scale", default=1.0, show_default=True, help="Multiply the counts of a trace.")
+@click.option("--scale", default=1.0, show_default=True, help="Multiply the counts of a trace of counts.")
 @click.option("--seed", default=1, show_default=True, help="Another draw of what is random.")
+@click.option("--budget", metavar="memory=8GB,cpu=4", help="What jobs may use together.")
+@click.option("--need", multiple=True, metavar="TASK:memory=2GB,cpu=1", help="Of the budget; repeatable.")
+@click.option("--peak", multiple=True, metavar="TASK:3GB", help="What its jobs really hold; repeatable.")
 @click.option("--compare", is_flag=True, help="Compare waits and other autoscalers' laws.")
 @click.option("--chart", metavar="FILE", type=click.Path(path_type=Path), help="Also write a picture.")
 @shared
@@ -63,11 +71,11 @@ def command(session: Session, /, compare: bool, chart: Path | None, **options: A
     service and task.
     """
     asked = Asked(**options)
-    from millpond.simulate.engine import simulate
     from millpond.simulate.measure import bound, report
     from millpond.simulate.policies import parse
+    from millpond.simulate.simulation import simulate
 
-    workload, setting = _subject(session, asked)
+    workload, setting = _rationed(*_subject(session, asked), asked)
     law = parse(asked.policy, setting.max_wait)
     limit = bound(workload, setting.limits.start_cost)
     run = simulate(workload, law, setting)
@@ -98,6 +106,10 @@ def _subject(session: Session, asked: Asked) -> tuple[Workload, Setting]:
     cost = seconds(asked.start_cost, name="--start-cost")
     if not wait > 0 or not asked.scale > 0:
         raise OptionError("--max-wait and --scale must be above zero")
+    if asked.scale != 1.0 and asked.trace is None:
+        raise OptionError(
+            "--scale multiplies the counts of a trace: leave it out for a scenario or a history"
+        )
     service = parse(asked.service) if asked.service else None
     size = _size(asked.workers) if asked.workers else None
     if asked.scenario is not None:
@@ -109,6 +121,20 @@ def _subject(session: Session, asked: Asked) -> tuple[Workload, Setting]:
     least, most = size or (1, 64)
     limits = Limits(least, most, start_cost=cost)
     return _given(session, asked, service), Setting(limits, wait, seed=asked.seed)
+
+
+def _rationed(workload: Workload, setting: Setting, asked: Asked) -> tuple[Workload, Setting]:
+    """With what there is to share, and what each task needs of it."""
+    from millpond.simulate import needs
+
+    if asked.budget is None:
+        if asked.need or asked.peak:
+            raise click.UsageError("--need and --peak are parts of a --budget: add one, such as memory=8GB")
+        return workload, setting
+    workload = needs.rationed(workload, asked.need, asked.peak)
+    if not any(workload.needs.values()) and not workload.peaks:
+        raise click.UsageError("nobody needs anything of the --budget: add --need memory=2GB,cpu=1")
+    return workload, setting._replace(budget=needs.budget(asked.budget))
 
 
 def _given(session: Session, asked: Asked, service: Service | None) -> Workload:
@@ -129,23 +155,20 @@ def _size(text: str) -> tuple[int, int]:
     return int(least), int(most or least)
 
 
-def _compared(workload: Workload, setting: Setting) -> list[Report]:
-    """Our law at three waits, and of each other law the cheapest setting that keeps the wait asked for."""
+def _compared(workload: Workload, setting: Setting) -> list[Best]:
+    """Our law at three waits, and each other law at its best for the wait that is asked for."""
     from millpond.pool.executor import Pool
-    from millpond.simulate.front import OURS, candidates, cheapest, family, measured
+    from millpond.simulate.front import Candidate, compared, measured
     from millpond.simulate.measure import bound
 
     limit = bound(workload, setting.limits.start_cost)
-    chosen = candidates([setting.max_wait / 2, setting.max_wait, setting.max_wait * 2])
     with Pool() as pool:
-        points = [pool.submit(measured, candidate, workload, setting, limit) for candidate in chosen]
-        reports = [point.result() for point in points]
-    shown = [found for found in reports if family(found.policy) == OURS]
-    for name in dict.fromkeys(family(found.policy) for found in reports[len(shown) :]):
-        swept = [found for found in reports if family(found.policy) == name]
-        best = cheapest(swept, setting.max_wait)
-        shown.append(best or min(swept, key=lambda found: found.p95_wait))
-    return shown
+
+        def run(chosen: Sequence[Candidate]) -> list[Report]:
+            points = [pool.submit(measured, candidate, workload, setting, limit) for candidate in chosen]
+            return [point.result() for point in points]
+
+        return compared(run, setting.max_wait, workload.work / len(workload.services))
 
 
 # --- the answer --------------------------------------------------------------------------------------------
@@ -156,6 +179,7 @@ COLUMNS = (
     "p99",
     "kept",
     "worker-hours",
+    "at the wait",
     "of the bound",
     "starts",
     "turns",
@@ -163,7 +187,7 @@ COLUMNS = (
 )
 
 
-def _shown(figures: Report, run: Run, workload: Workload, others: list[Report]) -> list[RenderableType]:
+def _shown(figures: Report, run: Run, workload: Workload, others: list[Best]) -> list[RenderableType]:
     from millpond.cli.output import table, words
     from millpond.simulate.chart import lines
 
@@ -176,13 +200,33 @@ def _shown(figures: Report, run: Run, workload: Workload, others: list[Report]) 
         f"At most {figures.most_workers} workers; a clairvoyant operator who lets nobody wait spends "
         f"{_hours(figures.bound_hours)} worker-hours."
     )
+    if figures.usage is not None:
+        summary += f" {_used(figures.usage)}"
     charts = [
         *lines("jobs", [minute.arrivals for minute in run.minutes], "a minute"),
         *lines("workers", [minute.workers for minute in run.minutes]),
         *lines("worst wait", [minute.worst_wait for minute in run.minutes], "seconds"),
     ]
-    rows = [_row(found, figures.max_wait) for found in (figures, *others)]
+    rows = [_row(figures, ""), *(_row(found.report, _at_the_wait(found)) for found in others)]
+    if any(found.is_edge for found in others):
+        summary += " +: the last setting of its law; what a further one would need is not known."
     return [words(title), table(COLUMNS, rows), words(summary), *(words(line) for line in charts)]
+
+
+def _used(usage: Usage) -> str:
+    """What was used of the budget, and what was waited for."""
+    from millpond.node.amounts import amount, shown
+    from millpond.simulate.records import UNBOUNDED
+
+    has = {**usage.budget.tokens, "memory": usage.budget.memory, "cpu": usage.budget.cpu}
+    parts = [
+        f"{shown(name, most)} of {amount(name, has[name])}" if has[name] < UNBOUNDED else amount(name, most)
+        for name, most in usage.peak.items()
+    ]
+    said = f"In use at once, at most: {', '.join(parts)}."
+    waits = sorted(usage.waited.items(), key=lambda one: -one[1])
+    waited = [f"{seconds:,.0f} s for {name}" for name, seconds in waits if seconds > 0]
+    return f"{said} Jobs waited {', '.join(waited) if waited else 'for none of it'}."
 
 
 def _hours(hours: float) -> str:
@@ -190,14 +234,19 @@ def _hours(hours: float) -> str:
     return f"{hours:.1f}" if hours >= 100 else f"{hours:.2f}" if hours >= 1 else f"{hours:.3f}"
 
 
-def _row(found: Report, max_wait: float) -> tuple[str, ...]:
+def _at_the_wait(found: Best) -> str:
+    return "never" if found.hours is None else _hours(found.hours) + "+" * found.is_edge
+
+
+def _row(found: Report, at_the_wait: str) -> tuple[str, ...]:
     return (
         found.policy.replace(" ", ":"),  # as `--policy` takes it
         f"{found.p50_wait:.2f} s",
         f"{found.p95_wait:.2f} s",
         f"{found.p99_wait:.2f} s",
-        "yes" if found.p95_wait <= max_wait else "no",
+        "yes" if found.p95_wait <= found.max_wait else "no",
         _hours(found.worker_hours),
+        at_the_wait,
         f"{found.ratio_to_bound:.3f}",
         f"{found.starts:,}",
         f"{found.reversals:,}",

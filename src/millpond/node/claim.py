@@ -15,12 +15,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from millpond.boot import microseconds
 from millpond.errors import NodeRefused, OutcomeUnknown, StoreError
 from millpond.job import MICROSECONDS, Job, Lost, Outcome, OutOfMemory, Raised, Released, Settlement
-from millpond.node.settle import End
+from millpond.node.settle import End, Ended
 from millpond.node.speaking import Speaker
 from millpond.node.tally import Durations
+from millpond.rules import batch
 from millpond.rules.backoff import pause
+from millpond.rules.health import MOST_UNSETTLED
 from millpond.store.protocol import Claim, Exchanged, Progress, Said, Started
 from millpond.verdict import settlement
 
@@ -30,14 +33,12 @@ if TYPE_CHECKING:
     from millpond.node.state import NodeState
 
 logger = logging.getLogger("millpond")
-BATCH = 1000  # settlements of one round
 POLL = 1.0  # how often to look without a hint: the truth, in case hints are lost
 WATCH = 0.1  # how often to see which jobs have begun, while any have not been told
 BEGUN_FOR = 0.05  # a job that has run this long is told to have begun; shorter ones just end
 WORTH = 50  # settlements that keep the store busy for long enough to do something meanwhile
 LINGER = 0.003  # how long to let ends gather while the workers have plenty to do
 GATHER = 64
-MOST_UNSETTLED = 64 << 20  # bytes of ends that wait; beyond it nothing more is claimed
 
 
 class ClaimLoop:
@@ -60,8 +61,10 @@ class ClaimLoop:
         self.troubles: Counter[str] = Counter()  # those that were not, by the class of the error
         self._failures = 0
         self._sequence = 0
+        self._most = batch.MOST  # settlements of one exchange: fewer after one that failed
         self._full = True  # the last claim got all it asked for: there is more
         self._claimed: Sequence[Job] = ()  # by the last exchange, and not handed out yet
+        self._is_awaited = False  # what is claimed now begins at once: bookkeeping comes later
         self._speaker = Speaker(state.store)
         self._look_at = 0.0
         self._watch_at = 0.0
@@ -82,10 +85,12 @@ class ClaimLoop:
         to wake the loop for it would take longer than the claim."""
         self.hinted = True
         if not self._plenty() and self._turn.acquire(blocking=False):
+            self._is_awaited = True
             try:
                 if not self.stopping and not self._safe_round():
                     self._safely(self._hand_out)
             finally:
+                self._is_awaited = False
                 self._turn.release()
         self.bell.set()  # it may have to wake earlier now
 
@@ -123,7 +128,7 @@ class ClaimLoop:
             self._hand_out()
             if not self._resolved():
                 return False
-        settlements = self.state.line.batch(BATCH)
+        settlements = self.state.line.batch(self._most)
         started, tasks = self._begun(now)
         progress = self._progress()
         ask = now >= self._look_at and self._holds_any()  # full or not: is anybody's end wanted?
@@ -155,9 +160,12 @@ class ClaimLoop:
         return any(pool.held for pool in self.state.pools.values())
 
     def _plenty(self) -> bool:
-        return len(self.state.line.raw) < GATHER and any(
-            len(pool.held) > 2 * pool.size() * pool.settings.concurrency for pool in self.state.pools.values()
-        )
+        if len(self.state.line.raw) >= GATHER:
+            return False
+        for pool in self.state.pools.values():
+            if pool.held and len(pool.held) > 2 * pool.size() * pool.settings.concurrency:
+                return True
+        return False
 
     def _sleep(self, seconds: float) -> None:
         """Wait in trouble; only the end of the node wakes us."""
@@ -173,8 +181,8 @@ class ClaimLoop:
         raw, by_queue = line.raw, state.by_queue
         if not raw:
             return
-        offset, name = state.offset(), state.identity.id
-        node = b'"%b"' % name.encode()
+        offset = state.offset()
+        node = b'"%b"' % state.identity.id.encode()
         while raw:
             task, value, error, at = raw.popleft()
             job = task.job
@@ -183,23 +191,43 @@ class ClaimLoop:
                 del pool.held[job.id]
             if error is None and type(value) is bytes and task.cancelling_at is None and not task.disowned:
                 pool.done += 1
+                pool.returned += len(value)
                 run = line.put_returned(task, value, node, offset, pool.tally)
                 pool.learn(job.task, run)
                 if task.need is not None:
                     state.budget.ended(task, run)
                 continue
-            try:
-                end = self._weighed(line.end(task, value, error, at))
-                if not task.disowned:
-                    line.put(end, name, offset, pool.tally)
-            except Exception:  # a bug; the job must not stay claimed for ever
-                logger.exception("The end of job %s cannot be understood: it counts as lost", job.id)
-                end = End(task, Lost(started=True), None, time.time_ns() // 1000)
-                if not task.disowned:
-                    line.put(end, name, offset, pool.tally)
+            end = self._put((task, value, error, at), offset, pool)
             pool.count(end.outcome)
             if isinstance(end.outcome, Raised) and end.begun_at is not None:
                 pool.learn(job.task, max(0, end.ended_at - end.begun_at) / MICROSECONDS)
+        self.hold_back()
+
+    def _put(self, ended: Ended, offset: int, pool: QueuePool) -> End:
+        """Put an end in line that is not just a value."""
+        task, name, line = ended[0], self.state.identity.id, self.state.line
+        try:
+            end = self._weighed(line.end(*ended))
+            if not task.disowned:
+                line.put(end, name, offset, pool.tally)
+        except Exception:  # a bug; the job must not stay claimed for ever
+            logger.exception("The end of job %s cannot be understood: it counts as lost", task.job.id)
+            end = End(task, Lost(started=True), None, microseconds())
+            if not task.disowned:
+                line.put(end, name, offset, pool.tally)
+        return end
+
+    def _is_full(self) -> bool:
+        """Does so much wait for the store that nothing more may begin?"""
+        return self.state.line.size > MOST_UNSETTLED
+
+    def hold_back(self) -> None:
+        """When so much waits, take back what has not begun: its end would have to wait, too. Others call this
+        as well, since the loop may be waiting for the store."""
+        if self.state.line.unsettled() > MOST_UNSETTLED:
+            for pool in self.state.pools.values():
+                pool.withdraw()
+            self.state.budget.withdraw()
 
     def _weighed(self, end: End) -> End:
         """The end of a job that did not just return: what it held is free, and memory may be why."""
@@ -243,7 +271,7 @@ class ClaimLoop:
             if due:
                 self._look_at = now + POLL
             return []
-        if state.line.size > MOST_UNSETTLED:
+        if self._is_full():
             return []
         if due:
             self._look_at = now + POLL * random.uniform(0.9, 1.1)  # nodes must not march in step
@@ -266,14 +294,15 @@ class ClaimLoop:
             self._be_reborn()
         except OutcomeUnknown as error:
             self._unsure = len(said.settlements)
-            self._in_trouble(error)
+            self._in_trouble(error, len(said.settlements))
         except StoreError as error:
-            self._in_trouble(error)
+            self._in_trouble(error, len(said.settlements))
         else:
             took = time.monotonic() - before
             self.times.add(round(took * MICROSECONDS))
             self.round_trip += (took - self.round_trip) * 0.2
             self._fine()
+            self._most = batch.after_success(self._most)
             if not answer.replayed:
                 return answer
             self._unsure = len(said.settlements)  # the store heard it twice, and we no answer
@@ -290,7 +319,8 @@ class ClaimLoop:
     def _speak(self, said: Said) -> Exchanged:
         node = self.state.identity.id
         if len(said.settlements) < WORTH or not self._speaker.is_free:
-            self._hand_out()
+            if self._claimed or self.state.budget.waiting:
+                self._hand_out()
             return self._speaker.say(node, self._sequence, said)
         # The store need not wait for us, nor we for the store
         answer = self._speaker.say_meanwhile(node, self._sequence, said, self._meanwhile)
@@ -307,12 +337,15 @@ class ClaimLoop:
         self.settled += len(settlements) - len(answer.stale)
         self.stale += len(answer.stale)
         self._tell(settlements, answer.stale)
+        for job_id in answer.cancelling:
+            state.cancel(job_id)
         if claims:
             self._full = len(answer.claimed) >= sum(claim.limit for claim in claims)
             self._claimed = answer.claimed
-            self._note_claims(claims, answer.by_queue())
-        for job_id in answer.cancelling:
-            state.cancel(job_id)
+            got = answer.by_queue()
+            if self._is_awaited:
+                self._hand_out()
+            self._note_claims(claims, got)
 
     def _note_claims(self, claims: Sequence[Claim], got: Mapping[str, int]) -> None:
         """What is on its way to each pool; a queue that gave less than was asked for has nothing more."""
@@ -324,7 +357,8 @@ class ClaimLoop:
             asked[claim.queue] += claim.limit
         for queue, limit in asked.items():
             pool, number = self.state.by_queue[queue], got.get(queue, 0)
-            pool.promised += number
+            if self._claimed:
+                pool.promised += number
             if first[queue] <= number < limit:
                 self._full = True  # all that the first step asked for: there may be more of those
             if number < limit:
@@ -348,7 +382,7 @@ class ClaimLoop:
         self._keep_promises()
         budget = self.state.budget
         for pool, some in by_pool.items():
-            if self.state.may_claim():
+            if self.state.may_claim() and not self._is_full():
                 if budget.active or any(job.options.resources for job in some):
                     self._sift(pool, some)
                 else:
@@ -372,7 +406,7 @@ class ClaimLoop:
     def _admit(self) -> None:
         """Let jobs that wait for memory, cores or tokens begin as far as there is room for them."""
         budget = self.state.budget
-        if self.state.phase in ("draining", "stopped"):
+        if self.state.phase in ("draining", "stopped") or self._is_full():
             budget.withdraw()
             return
         for task, pool in budget.admit(time.monotonic()):
@@ -398,8 +432,11 @@ class ClaimLoop:
             self.trouble, self._failures = None, 0
             self.hinted = True
 
-    def _in_trouble(self, error: StoreError) -> None:
+    def _in_trouble(self, error: StoreError, said: int = 0) -> None:
+        """The store has not taken what it was told, of that so many ends."""
         self._failures += 1
+        if said:
+            self._most = batch.after_failure(said)
         self.trouble = str(error)
         self.troubles[type(error).__name__] += 1
         self._sleep(pause(self._failures, random.random()))
@@ -410,7 +447,7 @@ class ClaimLoop:
         It may still be on its way: an empty one with a later number first, after which it is refused.
         """
         state = self.state
-        said = state.line.batch(self._unsure or 0)
+        said = state.line.first(self._unsure or 0)
         self._sequence += 1
         try:
             state.store.exchange(state.identity.id, self._sequence)

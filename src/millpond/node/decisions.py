@@ -72,6 +72,8 @@ class Telling:
             "after": step[1],
             "sentence": said,
             **decision._asdict(),
+            "base": round(decision.base, 3),
+            "backlog": round(decision.backlog, 3),
         }
         return msgspec.json.encode(document)
 

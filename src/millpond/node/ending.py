@@ -1,24 +1,30 @@
 """Ends running jobs: those whose end somebody wants, and all of them when a node stops.
 
-How far to go at which moment is decided in `rules/shutdown.py`; this does it to the workers.
+How far to go at which moment, and how long the store is waited for, is decided in `rules/shutdown.py`; this
+does it. Nothing here waits for a store beyond the node's deadline.
 """
 
 from __future__ import annotations
 
 import logging
 import signal
+import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from millpond.rules.shutdown import End, Ending, Ladder, Phase, end_step, ending, phase
+from millpond.errors import StoreError
+from millpond.rules.shutdown import End, Ending, Ladder, Phase, end_step, ending, phase, speaks_until
 
 if TYPE_CHECKING:
+    from millpond.node.claim import ClaimLoop
     from millpond.node.inflight import JobTask
     from millpond.node.queue_pool import QueuePool
     from millpond.node.state import NodeState
 
 logger = logging.getLogger("millpond")
 LOOK = 0.01
+DOUBT = 5.0  # seconds for a claim whose answer was lost: its jobs have not begun, and go back by themselves
 
 
 class Endings:
@@ -94,18 +100,25 @@ def let_finish(state: NodeState, ladder: list[Ladder]) -> None:
 
 
 def _terminate_all(state: NodeState) -> None:
+    """Tell each running job that its time is over: SIGTERM to a worker that is its own, CancelledError to a
+    coroutine beside others. A thread cannot be told."""
     for pool in state.pools.values():
         for task in list(pool.held.values()):
             task.stopped = True
             link = task.link
-            if link is not None and link.concurrency == 1:
+            if link is None or task.done():  # one that has ended has an end of its own
+                continue
+            if link.concurrency == 1:
                 nudge(pool, task, "terminate")
+            elif pool.settings.kind == "async":
+                task.interrupted = True  # before it can answer
+                nudge(pool, task, "ask")
 
 
 def stop_all(state: NodeState) -> None:
     """Kill what still runs, and the workers with it."""
     for pool in state.pools.values():
-        held = list(pool.held.values())
+        held = [task for task in list(pool.held.values()) if not task.done()]
         if held:
             logger.warning(
                 "Pool %s: %d jobs were still running and are stopped", pool.settings.name, len(held)
@@ -113,3 +126,70 @@ def stop_all(state: NodeState) -> None:
         for task in held:
             task.stopped = True
         pool.close(0.0)
+
+
+# --- the store's part -------------------------------------------------------------------------------------
+def tell_all(state: NodeState, loop: ClaimLoop, ladder: list[Ladder]) -> None:
+    """Have the store hear of everything that was claimed: settled or given back. While it is away that is
+    tried as long as there is grace, or what has ended would run again. `ladder[0]` may be shortened."""
+    line, begun_at, is_known = state.line, time.monotonic(), False
+    while not _is_told(state, loop):
+        until = speaks_until(ladder[0]) if _holds(state) else min(speaks_until(ladder[0]), begun_at + DOUBT)
+        if (left := until - time.monotonic()) <= 0:
+            break
+        if loop.trouble and len(line) and not is_known:
+            is_known = True
+            logger.warning(
+                "%d ends wait for the store, for up to %.1f s more: %s", len(line), left, loop.trouble
+            )
+        loop.bell.set()
+        time.sleep(LOOK)
+    if len(line):
+        logger.error("%d ends could not be told to the store: another node will run them", len(line))
+
+
+def _is_told(state: NodeState, loop: ClaimLoop) -> bool:
+    return not _holds(state) and loop.resting  # in this order: an end on its way into the line is in neither
+
+
+def _holds(state: NodeState) -> bool:
+    """Is there a job of which the store must still hear?"""
+    return bool(len(state.line)) or any(pool.held for pool in state.pools.values())
+
+
+def give_up_lease(state: NodeState, until: float) -> None:
+    """Let others see at once that the node is gone, and close the connection of its heartbeat."""
+
+    def give_up() -> None:
+        held = state.renewing.acquire(timeout=max(0.0, until - time.monotonic()))
+        state.given_up = True
+        try:
+            if state.renewed_at:
+                state.heart.renew(state.identity.id, state.identity.host, lease=0.0)
+        except StoreError as error:
+            logger.warning("The lease could not be given up, it runs out by itself: %s", error)
+        finally:
+            if held:
+                state.renewing.release()
+            if state.heart is not state.store:
+                state.heart.close()
+
+    if not within(until, give_up):
+        logger.warning("The lease could not be given up in time, it runs out by itself")
+
+
+def within(until: float, step: Callable[[], None]) -> bool:
+    """Do something that may wait for a store, in a thread of its own; False if it was not done by then.
+    It is left behind: a node that stops waits for nobody."""
+    done = threading.Event()
+
+    def safely() -> None:
+        try:
+            step()
+        except Exception:
+            logger.exception("A last step of the node failed")
+        finally:
+            done.set()
+
+    threading.Thread(target=safely, name="millpond-last-step", daemon=True).start()
+    return done.wait(max(0.0, until - time.monotonic()))

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from millpond.boot import microseconds
 from millpond.execution import arun, run
 from millpond.job import Outcome, Returned
 from millpond.node.doorway import StoreOfTheNode
@@ -32,7 +33,7 @@ from millpond.pool.worker import run_coroutine
 if TYPE_CHECKING:
     from millpond.app import App
 
-TIMES = struct.Struct("<qq")  # begun and ended, microseconds since 1970 by this machine's clock
+TIMES = struct.Struct("<qq")  # begun and ended, in microseconds since this machine was started
 ID = 36  # characters of a job's id
 PROGRESS_EVERY = 0.05  # seconds between two reports of one job; what comes sooner is left out
 
@@ -83,7 +84,7 @@ def execute(*order: object) -> bytes | str:
 
 
 def _execute(*order: object) -> bytes | str:
-    begun = time.time_ns() // 1000
+    begun = microseconds()
     job = Order(*order)  # type: ignore[arg-type]
     if job.trace:
         with _span(job) as ended:
@@ -95,7 +96,7 @@ def _execute(*order: object) -> bytes | str:
 
 async def aexecute(*order: object) -> bytes | str:
     """Run one job on the loop of this worker, beside others."""
-    begun = time.time_ns() // 1000
+    begun = microseconds()
     job = Order(*order)  # type: ignore[arg-type]
     if job.trace:
         with _span(job) as ended:
@@ -155,7 +156,7 @@ class Reporter:
 
 def packed(begun: int, outcome: Outcome) -> bytes | str:
     """An outcome for the way home: a result as it is, anything else as JSON."""
-    times = TIMES.pack(begun, time.time_ns() // 1000)
+    times = TIMES.pack(begun, microseconds())
     if type(outcome) is Returned and outcome.refused is None and outcome.result is not None:
         return times + outcome.result
     return times.hex() + _encode(outcome).decode()

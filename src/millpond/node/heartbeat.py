@@ -1,7 +1,8 @@
 """Keeps the node's lease: a thread of its own, with a connection of its own, that waits for nobody.
 
-When the lease can no longer be renewed in time, the jobs that hold slots are stopped before it ends:
-another node may run their like from then on. All other jobs go on.
+A connection that died without a word is given up soon enough for another try on a new one. When the lease can
+no longer be renewed in time, the jobs that hold slots are stopped before it ends: another node may run their
+like from then on. All other jobs go on.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import time
 from typing import TYPE_CHECKING
 
 from millpond.errors import NodeRefused, StoreError
+from millpond.node.state import FENCE_MARGIN
 
 if TYPE_CHECKING:
     from millpond.node.claim import ClaimLoop
@@ -20,7 +22,20 @@ if TYPE_CHECKING:
 logger = logging.getLogger("millpond")
 BEATS = 5  # renewals in the length of one lease
 AGAIN = 0.5  # seconds until a renewal that failed is tried again
+LOOK = 0.1  # seconds between two looks for holders of slots, once the lease is about to end
+TRIES = 3  # in the length of one lease, if each has to be given up unanswered
 MARGIN = 0.15  # the part of a lease before whose end the holders of slots are stopped
+
+
+def patience(lease: float) -> float:
+    """How long a renewal may wait for its store."""
+    return lease / TRIES
+
+
+def margin(lease: float) -> float:
+    """How long before the end of the lease the holders of slots are stopped: before the template would do it,
+    which is there for a node that cannot."""
+    return max(MARGIN * lease, min(2 * FENCE_MARGIN, 0.4 * lease))
 
 
 class Heartbeat:
@@ -33,10 +48,16 @@ class Heartbeat:
 
     def run(self) -> None:
         """Until the node has nothing to keep any more."""
+        threading.Thread(target=self._guard, name="millpond-fence", daemon=True).start()
         every = self._state.lease / BEATS
         due = time.monotonic() + every
         while not self._stop.wait(max(0.0, due - time.monotonic())):
             due = time.monotonic() + (every if self._beat() else min(AGAIN, every))
+
+    def _guard(self) -> None:
+        """Keep the fence. Beside the beats: one that waits for its answer must not keep this waiting."""
+        lease = self._state.lease
+        while not self._stop.wait(max(LOOK, self._state.lease_left() - margin(lease))):
             self._fence()
 
     def stop(self) -> None:
@@ -62,7 +83,7 @@ class Heartbeat:
 
     def _fence(self) -> None:
         state = self._state
-        if state.lease_left() > state.lease * MARGIN:
+        if state.lease_left() > margin(state.lease):
             return
         for pool in state.pools.values():
             for task in list(pool.held.values()):

@@ -5,9 +5,12 @@ Both are told only once the store has taken the end. Costs one look-up a job whe
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from millpond.boot import microseconds
+from millpond.events import WorkerStarted
 from millpond.job import Outcome, Settlement
 from millpond.node import tracing
 from millpond.node.events import JobCompleted, of_pool
@@ -34,7 +37,7 @@ def connect(state: NodeState, monitoring: Monitoring) -> None:
         if traced:
             found = traced.pop((said.id, said.token), None)
             if found is not None and is_valid:
-                _settled(*found, state)
+                _settled(*found)
 
     def forget() -> None:
         jobs.forget()
@@ -45,8 +48,10 @@ def connect(state: NodeState, monitoring: Monitoring) -> None:
     state.has_news = lambda: bool(traced) or jobs.waits()
 
 
-def _settled(end: End, outcome: Outcome, state: NodeState) -> None:
+def _settled(end: End, outcome: Outcome) -> None:
     job = end.task.job
+    now = time.time_ns() // 1000
+    since_1970 = now - microseconds()  # at the start of the machine
     tracing.settled(
         job.options.trace,
         outcome,
@@ -54,10 +59,21 @@ def _settled(end: End, outcome: Outcome, state: NodeState) -> None:
         task=job.task,
         queue=job.queue,
         attempt=job.attempt + 1,
-        times=(end.begun_at, end.ended_at, state.store_now() - state.offset()),
+        times=(
+            None if end.begun_at is None else end.begun_at + since_1970,
+            end.ended_at + since_1970,
+            now,
+        ),
     )
 
 
-def pool_news(monitoring: Monitoring, pool: str) -> Callable[[Event], object]:
-    """What a pool tells, as an event of the node."""
-    return lambda event: monitoring.events.publish(of_pool(pool, event))
+def pool_news(monitoring: Monitoring, pool: str, grown: Callable[[], object]) -> Callable[[Event], object]:
+    """What a pool tells, as an event of the node. A worker that is up is told to the claim loop, too: it
+    would stand idle until the next look, and may have left by then."""
+
+    def told(event: Event) -> None:
+        if type(event) is WorkerStarted:
+            grown()
+        monitoring.events.publish(of_pool(pool, event))
+
+    return told

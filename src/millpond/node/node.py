@@ -14,13 +14,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
-from millpond.errors import OptionError, StoreError
+from millpond.errors import OptionError
 from millpond.node.bulletin import Bulletin
 from millpond.node.claim import POLL, ClaimLoop
 from millpond.node.commands import Commands, grace_of
 from millpond.node.doorway import Doorway
-from millpond.node.ending import let_finish, stop_all
-from millpond.node.heartbeat import Heartbeat
+from millpond.node.ending import give_up_lease, let_finish, stop_all, tell_all, within
+from millpond.node.heartbeat import Heartbeat, patience
 from millpond.node.journal import Journal
 from millpond.node.library_threads import for_all, threads_by_queue
 from millpond.node.monitoring import Monitoring
@@ -50,7 +50,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("millpond")
 GRACE = 25.0
-LAST_WORDS = 5.0  # how long a node that stops tries to settle what ended
+LAST_STEPS = 5.0  # how long workers, threads and the lease may take to end, once all is settled
+BRIEFLY = 0.05  # how long events are waited for when no time is left at all
 SHORTEST_LEASE = 1.0
 
 
@@ -77,7 +78,8 @@ class Node:
             raise OptionError(f"lease must be at least {SHORTEST_LEASE:g} s, not {length:g}")
         self._state = NodeState(app.store, length, NodeBudget(check_budget(budget)))
         if app._address is not None and not app._address.startswith("memory:"):
-            self._state.heart = open_store(app._address)  # nothing that the loop does can hold it up
+            # Nothing that the loop does can hold it up, nor can a dead connection for long
+            self._state.heart = open_store(app._address, patience=patience(length))
         self.monitoring = Monitoring(lambda: self._looked_at(with_workers=False), alerts)
         self.subscribe = self.monitoring.events.subscribe
         connect(self._state, self.monitoring)
@@ -122,12 +124,13 @@ class Node:
         threads = threads_by_queue(self.app.tasks.values())
         queues = [queue for settings in self.settings for queue in settings.queues]
         self._hub = Hub(source.preload, for_all(threads, queues))
-        source = source._replace(hub=self._hub, threads=threads)
+        source = source._replace(hub=self._hub, threads=threads, known_at=lambda: self._loop.round_at)
         if state.store.url == "memory://":
             self._doorway = Doorway(state.store)
             source = source._replace(doorway=self._doorway.path)
         for settings in self.settings:
-            pool = QueuePool(settings, source, state.line.add, pool_news(self.monitoring, settings.name))
+            news = pool_news(self.monitoring, settings.name, self._loop.hint)
+            pool = QueuePool(settings, source, state.line.add, news)
             state.pools[settings.name] = pool
             state.by_queue.update(dict.fromkeys(settings.queues, pool))
 
@@ -155,16 +158,12 @@ class Node:
         self.monitoring.start()
 
     def _undo_start(self) -> None:
-        state = self._state
+        state, until = self._state, time.monotonic() + LAST_STEPS
         state.phase = "stopped"
-        self._end_threads()
+        self._loop.stopping = True
         for pool in state.pools.values():
             pool.close(0.0)
-        for pool in state.pools.values():
-            pool.join(time.monotonic() + LAST_WORDS)
-        if state.renewed_at:
-            self._give_up_lease()
-        self._let_go()
+        self._end_all(until)
         self._stopped.set()
 
     def run(self) -> int:
@@ -218,7 +217,7 @@ class Node:
             self._ladder[0] = shutdown.drain(self._ladder[0], grace, time.monotonic())
             if was == "starting":
                 self._state.phase = "stopped"
-                self._let_go()
+                self._let_go(time.monotonic() + LAST_STEPS)
                 self._stopped.set()
                 return
         for pool in self._state.pools.values():
@@ -265,61 +264,37 @@ class Node:
             self._stopped.set()
 
     def _finish(self) -> None:
-        state, pools = self._state, list(self._state.pools.values())
+        state = self._state
         let_finish(state, self._ladder)
         stop_all(state)
-        last = time.monotonic() + LAST_WORDS
-        for pool in pools:
-            pool.join(last)
-        while not self._is_done() and time.monotonic() < last:
-            self._loop.bell.set()
-            time.sleep(0.01)
-        if len(state.line):
-            logger.error(
-                "%d ends could not be told to the store: another node will run them", len(state.line)
-            )
-        self._end_threads()
-        self._planning.join(LAST_WORDS)
-        self._give_up_lease()
-        self._let_go()
+        tell_all(state, self._loop, self._ladder)
+        until = min(self._ladder[0].over_at, time.monotonic() + LAST_STEPS)  # the same for all that follows
+        self._end_all(until)
         state.phase = "stopped"
-        self.monitoring.stop()
-        self._journal.close()
+        self.monitoring.stop(timeout=min(1.0, max(BRIEFLY, until - time.monotonic())))
+        within(max(until, time.monotonic() + BRIEFLY), self._journal.close)
 
-    def _end_threads(self) -> None:
+    def _end_all(self, until: float) -> None:
+        """End the workers, then the threads, and at last the lease: from then on the jobs may be others'."""
+        for pool in self._state.pools.values():
+            pool.join(until)
         self._loop.stopping = True
         self._loop.bell.set()
         self._heart.stop()
         self._upkeep.stop()
-        self._planning.stop()
-        self._scaling.stop(LAST_WORDS)
         self._watch.stop()
+        self._planning.stop()
+        self._scaling.stop(max(0.0, until - time.monotonic()))
+        self._planning.join(max(0.0, until - time.monotonic()))
+        self._let_go(until)
 
-    def _give_up_lease(self) -> None:
-        state = self._state
-        held = state.renewing.acquire(timeout=LAST_WORDS)
-        state.given_up = True
-        try:
-            state.heart.renew(state.identity.id, state.identity.host, lease=0.0)
-        except StoreError as error:
-            logger.warning("The lease could not be given up, it runs out by itself: %s", error)
-        finally:
-            if held:
-                state.renewing.release()
-
-    def _let_go(self) -> None:
-        """Close what was opened beside the app's own store."""
-        if self._state.heart is not self._state.store:
-            self._state.heart.close()
+    def _let_go(self, until: float) -> None:
+        """Give up the lease, and close what was opened beside the app's own store."""
+        give_up_lease(self._state, until)
         if self._doorway is not None:
             self._doorway.close()
         if self._hub is not None:
             self._hub.close()
-
-    def _is_done(self) -> bool:
-        """Has everything that was claimed been settled or given back?"""
-        held = any(pool.held for pool in self._state.pools.values())
-        return not held and self._loop.resting and not len(self._state.line)
 
     # --- beside the jobs --------------------------------------------------------------------------------
     def _chores(self) -> tuple[Callable[[], None], ...]:

@@ -39,6 +39,7 @@ class Counting:
     def __init__(self, state: NodeState) -> None:
         self._state = state
         self.counts: Counts | None = None
+        self.lines: dict[str, QueueCounts] = {}  # the same by queue
         self.counted_at = -math.inf
         self.servers: Counter[str] = Counter()  # nodes that serve each queue
         self.shares: list[PoolShare] = []  # the pools of all nodes
@@ -62,10 +63,16 @@ class Counting:
             self.trouble = str(error)
             return False
         self._took = time.monotonic() - now
-        self.counts, self.counted_at, self.trouble = counts, now, ""
+        self.take(counts)
+        self.counted_at, self.trouble = now, ""
         self.claimed = claimed
         self.servers, self.shares = servers_of(counts.nodes), shares_of(counts.nodes)
         return True
+
+    def take(self, counts: Counts) -> None:
+        """What the store has answered."""
+        self.counts = counts
+        self.lines = {line.queue: line for line in counts.queues}
 
 
 class PoolWatch:
@@ -156,11 +163,10 @@ class PoolWatch:
     def _waiting_in_store(self, counting: Counting) -> tuple[int, float]:
         """Our share of what stands in line and could be claimed, and how long the first has been due."""
         number, oldest = 0, 0.0
-        for queue in counting.counts.queues if counting.counts is not None else ():
-            if queue.queue not in self.pool.short_at or queue.paused:
-                continue
-            if self.pool.short_at[queue.queue] >= counting.counted_at:
-                continue  # a later claim has left nothing
+        for name, short_at in self.pool.short_at.items():
+            queue = counting.lines.get(name)
+            if queue is None or queue.paused or short_at >= counting.counted_at:
+                continue  # the last: a later claim has left nothing
             ready = _runnable(queue)
             number += -(-ready // max(1, counting.servers[queue.queue]))
             if ready and queue.rate is None:  # behind a rate no worker helps

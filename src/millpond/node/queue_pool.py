@@ -49,6 +49,9 @@ class QueuePool:
         self.kept = 0  # of those held, the ones that wait for memory, cores or tokens
         self.taken = 0  # jobs, ever
         self.run: float | None = None  # what a job takes here, by measurement
+        self.returned = 0  # bytes of results, ever
+        self._payload = self._result = 0.0  # about how many bytes a job brings along, and leaves
+        self._seen = (0, 0)  # of `done` and `returned`, when somebody learned from them
         self.done = self.failed = self.crashed = self.timed_out = 0
         self.tally = Tally()
         self.notes: dict[str, bytes] = {}  # the last progress of each job that told any
@@ -70,13 +73,23 @@ class QueuePool:
     def claims(self, round_trip: float) -> list[Claim]:
         """What to ask the store for."""
         queues, settings, size = self.settings.queues, self.settings, self.size()
-        want = ahead.wanted(size, settings.concurrency, self.run, round_trip)
+        weight = self._payload + self._learned_result()
+        want = ahead.wanted(size, settings.concurrency, self.run, round_trip, weight)
         held = len(self.held) + self.promised - self.kept
-        limit = ahead.to_claim(want, held, size * settings.concurrency)
+        limit = ahead.to_claim(want, held, size * settings.concurrency, weight)
         if not limit or self.is_broken or not self._may_begin():
             return []
-        parts = ahead.share(limit, len(queues), next(self._turns) if len(queues) > 1 else 0)
+        if len(queues) == 1:
+            return [Claim(queues[0], limit)]
+        parts = ahead.share(limit, len(queues), next(self._turns))
         return [Claim(queue, part) for queue, part in zip(queues, parts, strict=True) if part]
+
+    def _learned_result(self) -> float:
+        jobs, total = self.done - self._seen[0], self.returned - self._seen[1]
+        if jobs:
+            self._seen = self.done, self.returned
+            self._result = ahead.learn_size(self._result, total, jobs)
+        return self._result
 
     def size(self) -> int:
         """The workers to claim for: those there are or should be; with none, one, which a job brings up."""
@@ -105,11 +118,15 @@ class QueuePool:
         """Give claimed jobs to the workers."""
         jobs = list(jobs)
         self.taken += len(jobs)
-        self.arrived.update([job.task for job in jobs])
         loners: list[Job] = []
         together: list[Job] = []
+        total = 0
         for job in jobs:
+            total += len(job.payload)
+            self.arrived[job.task] += 1
             (loners if job.alone and self.settings.concurrency > 1 else together).append(job)
+        if jobs:
+            self._payload = ahead.learn_size(self._payload, total, len(jobs))
         if together:
             self._hand(self._crew, together)
         if loners:
@@ -119,6 +136,7 @@ class QueuePool:
         """Hold a claimed job that cannot begin yet; `begin` gives it to the workers."""
         self.taken += 1
         self.arrived[job.task] += 1
+        self._payload = ahead.learn_size(self._payload, len(job.payload), 1)
         is_loner = job.alone and self.settings.concurrency > 1
         task = self._task(self._alone() if is_loner else self._crew, job)
         self.held[job.id] = task
@@ -145,7 +163,8 @@ class QueuePool:
 
     def _hand(self, crew: _Crew, jobs: Sequence[Job]) -> None:
         tasks = [self._task(crew, job) for job in jobs]
-        self.held.update({task.job.id: task for task in tasks})
+        for task in tasks:
+            self.held[task.job.id] = task
         self._accept(crew.engine, tasks)
 
     def _accept(self, engine: CrewControl, tasks: Sequence[JobTask]) -> None:
@@ -238,13 +257,13 @@ class QueuePool:
         self.settings = self.settings._replace(least=least, most=most)
         self._crew.engine.resize(least, most)
 
-    def want(self, decision: Decision) -> None:
-        """The size from now on. Who is idle for long and not kept leaves by itself; who is beyond a cap
-        leaves as soon as it has nothing to do. Nobody else does."""
+    def want(self, decision: Decision, then: Callable[[], object] | None = None) -> None:
+        """The size from now on; calls `then` when it counts. Who is idle for long and not kept leaves by
+        itself; who is beyond a cap leaves as soon as it has nothing to do. Nobody else does."""
         most = self.settings.most
         if decision.leave:
             most = min(most, max(1, self.settings.least, decision.alive - decision.leave))
-        self._crew.engine.want(decision.wanted, decision.keep, most, decision.idle_timeout)
+        self._crew.engine.want(decision.wanted, decision.keep, most, decision.idle_timeout, then)
 
     def crew(self) -> tuple[int, int, int]:
         """How many workers are busy, idle and starting."""
@@ -308,6 +327,7 @@ class _Crew:
         assert isinstance(engine, CrewControl)
         self.engine = engine
         self.engine.noted = noted
+        self.engine.known_at = source.known_at
         self.engine.fence = NEVER
         self.engine.hub = source.hub
         self.engine.respawns = Respawns()  # jobs that kill their workers must not take the machine

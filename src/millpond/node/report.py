@@ -27,7 +27,7 @@ class WorkerReport(NamedTuple):
     rss: int  # bytes
     cpu: float  # seconds of processor time used in its life
     done: int  # jobs that ended in it
-    failed: int  # of those, the ones whose function raised
+    failed: int  # of those, the ones that raised, overran or whose result was refused
     age: float
     last_seen: float  # seconds since it was last heard of
 

@@ -175,7 +175,7 @@ def _worker(pool: str, engine: CrewControl, link: Link, now: float) -> WorkerRep
         rss=resident(link.pid) if link.pid else 0,
         cpu=_cpu(link.pid),
         done=link.page.words[layout.TASKS_DONE],
-        failed=link.page.words[layout.ERRORS],
+        failed=link.failed,
         age=row.age,
         last_seen=max(0.0, now - max(link.idle_since, link.fed_at)),
     )

@@ -127,12 +127,18 @@ class NodeBudget:
                 self._weigh(job.task, job.queue, wants)
                 lacks = fit.never_fits(Budget(self.means.memory, tokens=self.tokens), wants)
                 if lacks is None:
-                    task = pool.keep(job)
-                    task.need = wants
-                    self.waiting[job.id] = Kept(task, pool, now)
+                    self._keep(pool, job, wants, now)
                 else:
                     refused.append((job, self._refusal(job, wants, lacks, now)))
         return straight, refused
+
+    def _keep(self, pool: QueuePool, job: Job, wants: Need, now: float) -> None:
+        before = self.waiting.get(job.id)
+        if before is not None:  # we were rescued, and have claimed our own job again: this claim counts
+            before.pool.kept -= 1
+        task = pool.keep(job)
+        task.need = wants
+        self.waiting[job.id] = Kept(task, pool, now)
 
     def _refusal(self, job: Job, wants: Need, lacks: str, now: float) -> Outcome:
         """It can never run here: another node may, or one may come. In the end it is dead."""
@@ -167,11 +173,13 @@ class NodeBudget:
             return [self._give(name, now) for name in found.start if name in self.waiting]
 
     def _candidates(self, now: float) -> Iterable[Candidate]:
-        """Those that wait and are still wanted; for want of cores alone, no pool is without a running job."""
+        """Those that wait and are still wanted; for want of cores alone, no pool is without a running job.
+        A job that was claimed again waits for its earlier run to be gone: what that holds is not free yet."""
         busy = {holding.pool for holding in self.holding.values()}
         for one in sorted(self.waiting.values(), key=lambda kept: (kept.task.job.rank, kept.task.job.id)):
             task = one.task
-            if not (task.done() or task.disowned or task.cancelling_at is not None):
+            is_wanted = not (task.done() or task.disowned or task.cancelling_at is not None)
+            if is_wanted and task.job.id not in self.holding:
                 yield self._candidate(one, now, first=one.pool not in busy)
                 busy.add(one.pool)
 
@@ -224,14 +232,18 @@ class NodeBudget:
         return fit.free(self._budget(), self._started(time.monotonic()))
 
     def ended(self, task: JobTask, ran: float | None = None) -> None:
-        """A job that needed something is over, or was taken back; `ran` if it ended well."""
+        """A job that needed something is over, or was taken back; `ran` if it ended well. Of a job that was
+        claimed again only this claim is over: what waits or runs by the other stays in the books."""
+        name = task.job.id
         with self._lock:
-            kept = self.waiting.pop(task.job.id, None)
-            if kept is not None:
+            kept, held = self.waiting.get(name), self.holding.get(name)
+            if kept is not None and kept.task is task:
+                del self.waiting[name]
                 kept.pool.kept -= 1
-            held = self.holding.pop(task.job.id, None)
-            if held is not None and ran is not None:
-                self.needs.ran(task.job, ran)
+            if held is not None and held.task is task:
+                del self.holding[name]
+                if ran is not None:
+                    self.needs.ran(task.job, ran)
 
     def withdraw(self) -> None:
         """The node drains: what has not begun goes back."""
@@ -274,16 +286,9 @@ class NodeBudget:
             wants += [one.task.need or Need() for one in self.waiting.values() if one.pool is pool]
             if not wants or not all(self._needs_all(queue) for queue in pool.settings.queues):
                 return None
-            left, most = self._free(), pool.settings.most * pool.settings.concurrency
-            more, scarce = min(
-                ((fit.how_many(left, its, most), its) for its in wants), key=lambda one: one[0]
-            )
-            jobs = len(pool.held) - pool.kept + more
-            if jobs >= most:
-                return None
-            for _ in range(more):
-                left = left.without(scarce)
-            return max(1, -(-jobs // pool.settings.concurrency)), left.lacks(scarce) or "memory"
+            most = pool.settings.most * pool.settings.concurrency
+            found = fit.places(self._free(), wants, len(pool.held) - pool.kept, most)
+            return found and (max(1, -(-found[0] // pool.settings.concurrency)), found[1])
 
     def _needs_all(self, queue: str) -> bool:
         return self._known.get(queue, set()) <= set(self._weighed.get(queue, ()))

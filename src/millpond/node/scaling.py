@@ -26,7 +26,7 @@ from millpond.node.overrides import changes, read_bounds
 from millpond.node.recollection import keep, keep_needs, recall, recall_needs
 from millpond.rules.allotment import caps
 from millpond.rules.observation import Decision, Memory, Observation
-from millpond.rules.scale import EVERY, policy_for, urgency
+from millpond.rules.scale import EVERY, desired, policy_for, urgency
 from millpond.rules.sharing import Claimant
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ IDLE_EVERY = 2 * EVERY  # between two rounds of a node that has nothing to do
 READ_BOUNDS = 2.0  # seconds between two looks at the bounds that somebody may have set,
 IDLE_READ_BOUNDS = 4.0  # and while there is nothing to do
 READ_ALL_BOUNDS = 60.0
-NO_BOUND = 100_000  # workers: more than any fleet has
 SAVE = 60.0  # seconds between two times that the estimates are written down
 
 
@@ -57,6 +56,7 @@ class _Sized:
         self.decision: Decision | None = None
         self.decided_at = 0.0
         self.desired = 0  # workers that would be wanted if there were no bounds
+        self._desired_at = -math.inf  # the count that this is of
         self.saved = 0  # jobs done when the estimates were last written down
         self.dragging: set[str] = set()
 
@@ -70,6 +70,12 @@ class _Sized:
         pool, workers = self.pool, sum(self.pool.crew())
         taken = len(pool.held) - pool.kept + pool.promised
         return workers < pool.settings.most and taken >= workers * pool.settings.concurrency
+
+    def wish(self, workers: int | None, counted_at: float) -> None:
+        """What is told to those who start machines; less only after another count. Where the store is away
+        and nobody has noticed yet, jobs that end would take machines away."""
+        if workers is not None and (workers > self.desired or counted_at > self._desired_at):
+            self.desired, self._desired_at = workers, counted_at
 
     def is_settled(self) -> bool:
         """Does nobody work, and are there as many as there should be?"""
@@ -186,8 +192,8 @@ class Scaling:
         trouble = "the node is held" if phase == "held" else ""
         found = [(sized, sized.watch.observe(self.counting, now, trouble)) for sized in pools]
         for sized, seen in self._shared(found, now):
-            sized.desired = _desired(sized, seen, now)
             decision, sized.memory = sized.policy.decide(seen, sized.memory, now)
+            sized.wish(desired(decision), seen.measured_at)
             self._apply(sized, decision, now)
             self._tell_who_drags(sized)
 
@@ -213,9 +219,7 @@ class Scaling:
         settings = sized.pool.settings
         sized.decision, sized.decided_at = decision, now
         if not settings.shadow:
-            sized.pool.want(decision)
-            if decision.start:
-                self._grown()
+            sized.pool.want(decision, self._grown if decision.start else None)
         self._telling.tell(settings, decision, now)
 
     def _tell_who_drags(self, sized: _Sized) -> None:
@@ -291,12 +295,3 @@ def _capped(seen: Observation, part: int | None) -> Observation:
     if part is None or (seen.cap is not None and seen.cap <= part):
         return seen
     return seen._replace(cap=part, cap_reason="the node's max_workers")
-
-
-def _desired(sized: _Sized, seen: Observation, now: float) -> int:
-    """What the policy would want on a machine without bounds, as far as there is work: for those who start
-    machines. A minimum is no wish, or each new node would ask for another one."""
-    free = seen.limits._replace(least=0, most=NO_BOUND, warm=0)
-    memory = sized.memory._replace(starts=None)
-    decision, _ = sized.policy.decide(seen._replace(limits=free, cap=None), memory, now)
-    return min(decision.wanted, decision.demand)

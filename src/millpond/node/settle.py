@@ -7,10 +7,13 @@ store has not acknowledged stays in the line; nothing is dropped but what the st
 from __future__ import annotations
 
 import time
+from asyncio import CancelledError
 from collections import deque
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, NamedTuple
 
+from millpond.boot import microseconds
 from millpond.errors import PoolClosed, PoolDegraded, TaskKilled, TaskTimeout, WorkerDied
 from millpond.execution import failure_of
 from millpond.job import (
@@ -18,7 +21,6 @@ from millpond.job import (
     Cancelled,
     Crashed,
     Failure,
-    Instant,
     Job,
     Lost,
     Outcome,
@@ -32,25 +34,29 @@ from millpond.job import (
 from millpond.node.execute import TIMES, unpacked
 from millpond.node.inflight import JobTask, Withdrawn
 from millpond.node.tally import Tally
+from millpond.rules.batch import MOST_BYTES, cut
 from millpond.verdict import completed, settlement
 
 MOST_STACK = 16_000
 
 
 class End(NamedTuple):
-    """How one job ended, and when on the monotonic clock."""
+    """How one job ended, and when, in microseconds since this machine was started."""
 
     task: JobTask
     outcome: Outcome
-    begun_at: Instant | None  # by this machine's wall clock
-    ended_at: Instant
+    begun_at: int | None
+    ended_at: int
+
+
+Ended = tuple[JobTask, Any, BaseException | None, int]  # a value or an error, and when if it is that
 
 
 class Line:
     """What ended and is not settled: filled by the pools, emptied by the claim loop."""
 
     def __init__(self) -> None:
-        self.raw: deque[tuple[JobTask, Any, BaseException | None, int]] = deque()
+        self.raw: deque[Ended] = deque()
         self.waiting: deque[Settlement] = deque()
         self.size = 0  # bytes of what waits
         self.listens: Callable[[Job], bool] = lambda _: False  # does anybody want to hear that it returned?
@@ -59,17 +65,25 @@ class Line:
 
     def add(self, task: JobTask, value: Any, error: BaseException | None) -> None:
         """A job has ended; called by the pools, inside their turns."""
-        self.raw.append((task, value, error, 0 if error is None else time.time_ns() // 1000))
+        self.raw.append((task, value, error, 0 if error is None else microseconds()))
         self.ring()
 
     def __len__(self) -> int:
         return len(self.raw) + len(self.waiting)
 
-    def end(self, task: JobTask, value: Any, error: BaseException | None, at: Instant) -> End:
+    def unsettled(self) -> int:
+        """Bytes of all that waits, also of what nobody has looked at since it ended."""
+        return self.size + sum(len(end[1]) for end in list(self.raw) if type(end[1]) is bytes)
+
+    def end(self, task: JobTask, value: Any, error: BaseException | None, at: int) -> End:
         """What the pools have put in, as an end."""
         if error is None:
-            return End(task, *unpacked(value))
-        return End(task, _outcome(error), _begun(task, error, at), at)
+            end = End(task, *unpacked(value))
+        else:
+            end = End(task, _outcome(error), _begun(task, error, at), at)
+        if task.interrupted and isinstance(end.outcome, Raised):  # whatever it made of our CancelledError
+            return end._replace(outcome=Lost(started=True))
+        return end
 
     def put_returned(self, task: JobTask, value: bytes, node: bytes, offset: int, tally: Tally) -> float:
         """The short way for a job that returned and of which nothing else is known; gives its run time."""
@@ -93,14 +107,17 @@ class Line:
         return max(0, run) / MICROSECONDS
 
     def put(self, end: End, node: str, offset: int, tally: Tally) -> None:
-        """Put the verdict on an end in line; `offset` is the store's clock minus ours."""
+        """Put the verdict on an end in line; `offset` is the store's clock minus that of the end's times."""
         outcome = end.outcome
         if end.task.cancelling_at is not None:
             outcome = _if_cancelled(outcome)
         elif end.task.stopped and isinstance(outcome, Crashed | OutOfMemory):
             outcome = Lost(started=True)  # our SIGTERM was the death of its worker
         begun = None if end.begun_at is None else end.begun_at + offset
-        pid = None if end.task.link is None else end.task.link.pid
+        link = end.task.link
+        pid = None if link is None else link.pid
+        if link is not None and _is_failure(outcome):
+            link.failed += 1
         said = settlement(
             end.task.job, outcome, node, now=end.ended_at + offset, started_at=begun, worker=pid
         )
@@ -110,10 +127,16 @@ class Line:
         self.told(end, outcome, said, pid)
 
     def batch(self, most: int) -> list[Settlement]:
-        """The first in line; they stay there until `settled` says how many are done."""
-        if len(self.waiting) <= most:
+        """The first in line that go together; they stay there until `settled` says how many are done."""
+        if self.size > MOST_BYTES:
+            most = cut(map(size_of, self.waiting), most)
+        return self.first(most)
+
+    def first(self, count: int) -> list[Settlement]:
+        """So many of them, if there are."""
+        if len(self.waiting) <= count:
             return list(self.waiting)
-        return [self.waiting[index] for index in range(most)]
+        return list(islice(self.waiting, count))
 
     def settled(self, count: int) -> None:
         """The store has taken the first `count`."""
@@ -137,16 +160,19 @@ def size_of(said: Settlement) -> int:
     return 500 + len(transition.line) + len(transition.result or b"")
 
 
-def _begun(task: JobTask, error: BaseException, at: Instant) -> Instant | None:
+def _begun(task: JobTask, error: BaseException, at: int) -> int | None:
     """When an execution that did not come back began; None if it never did."""
     if isinstance(error, WorkerDied) and error.ran_for is not None:
         return at - round(error.ran_for * MICROSECONDS)
     if task.begun_at is not None:
-        since = time.time_ns() // 1000 - at  # it may have ended long ago, while the store was away
+        since = microseconds() - at  # it may have ended long ago, while the store was away
         return at - max(0, round((time.monotonic() - task.begun_at) * MICROSECONDS) - since)
     if isinstance(error, TaskTimeout):
         return at - round((task.options.timeout or 0.0) * MICROSECONDS)
-    return at if isinstance(error, WorkerDied) or (isinstance(error, TaskKilled) and error.began) else None
+    has_begun = isinstance(error, WorkerDied | CancelledError) or (
+        isinstance(error, TaskKilled) and error.began
+    )
+    return at if has_begun else None
 
 
 def _outcome(error: BaseException) -> Outcome:
@@ -162,6 +188,13 @@ def _outcome(error: BaseException) -> Outcome:
     if isinstance(error, Withdrawn | PoolClosed | PoolDegraded):  # it never began
         return Released()
     return Raised(failure_of(error))
+
+
+def _is_failure(outcome: Outcome) -> bool:
+    """Did a job that ran to its end bring no result? A worker that dies or is killed counts for itself."""
+    if isinstance(outcome, Returned):
+        return outcome.refused is not None
+    return isinstance(outcome, Raised | TimedOut)
 
 
 def _failure(error: BaseException, stack: str) -> Failure:

@@ -68,7 +68,11 @@ class Signals:
         os.close(self._writer)
 
     def wait(self, timeout: float) -> int | None:
-        """The next signal, WOKEN, or None when the time is over. Signals keep their order."""
+        """The next signal, WOKEN, or None when the time is over.
+
+        Signals keep their order, but for two that come in the same moment: their handlers may run at once,
+        in two threads or one within the other.
+        """
         deadline = time.monotonic() + timeout
         while not self._heard:
             left = max(0.0, deadline - time.monotonic())

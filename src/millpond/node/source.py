@@ -7,7 +7,7 @@ function travels with its tasks to each worker.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from millpond.travel import is_importable, place_of
@@ -51,6 +51,7 @@ class Source(NamedTuple):
     hub: Hub | None = None  # the template that all pools share
     doorway: str | None = None  # the way to a store in the node's memory
     threads: Mapping[str, int] = {}  # by queue: how many threads libraries may start in a worker
+    known_at: Callable[[], float] | None = None  # when the node last heard whether there is work
 
 
 def source_of(app: App) -> Source:

@@ -36,7 +36,14 @@ class Speaker:
 
     def say(self, node: str, sequence: int, said: Said) -> Exchanged:
         """One exchange; returns when it is answered."""
-        return self._store.exchange(node, sequence, **said._asdict())
+        return self._store.exchange(
+            node,
+            sequence,
+            settlements=said.settlements,
+            started=said.started,
+            progress=said.progress,
+            claims=said.claims,
+        )
 
     def say_meanwhile(self, node: str, sequence: int, said: Said, meanwhile: Meanwhile) -> Exchanged:
         """The same, with something to do until then; it may never be called if the answer is quick."""

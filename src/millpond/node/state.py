@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from millpond import boot
 from millpond.job import Instant, Job, Settlement
 from millpond.node.identity import Identity
 from millpond.node.resources import NodeBudget
@@ -40,7 +41,7 @@ class NodeState:
         self.by_queue: dict[str, QueuePool] = {}
         self.phase: Phase = "starting"
         self.renewed_at = 0.0  # when the last renewal that succeeded was begun
-        self.cancelled: dict[str, JobTask] = {}  # running jobs whose end is wanted
+        self.cancelled: dict[str, JobTask] = {}  # running jobs whose end is wanted, by claim
         self.renewing = threading.Lock()
         self.given_up = False  # the lease, for good: a beat that comes late must not take it again
         self.accepted: Callable[[Settlement, bool], None] = lambda *_: None  # the store's word on each end
@@ -54,14 +55,14 @@ class NodeState:
 
     def lease_left(self) -> float:
         """How long our lease lasts for certain, by our own clock."""
-        return self.renewed_at + self.lease - now_of_leases()
+        return self.renewed_at + self.lease - boot.seconds()
 
     def renew(self) -> None:
         """Take or renew the lease."""
         with self.renewing:
             if self.given_up:
                 return
-            before = now_of_leases()
+            before = boot.seconds()
             templates = {pid for pool in self.pools.values() for pid in pool.templates()}
             self.identity.facts["templates"] = sorted(templates)
             self.identity.facts.update(self.budget.facts())
@@ -77,8 +78,8 @@ class NodeState:
         return now
 
     def offset(self) -> int:
-        """The store's clock minus ours, in microseconds."""
-        return self.store_now() - time.time_ns() // 1000
+        """The store's clock minus the one by which executions are timed, in microseconds."""
+        return self.store_now() - boot.microseconds()
 
     def pool_of(self, job: Job) -> QueuePool | None:
         """The pool that serves a job's queue."""
@@ -96,16 +97,16 @@ class NodeState:
             task = pool.held.get(job_id)
             if task is not None and task.cancelling_at is None:
                 task.cancelling_at = time.monotonic()
-                self.cancelled[job_id] = task
+                self.cancelled[claim_of(task.job)] = task
 
     def disown_all(self) -> None:
         """None of the jobs we hold is ours any more."""
         for pool in self.pools.values():
             for task in list(pool.held.values()):
                 task.disowned = True
-                self.cancelled[task.job.id] = task
+                self.cancelled[claim_of(task.job)] = task
 
 
-def now_of_leases() -> float:
-    """Seconds on a clock that nobody can set and that goes on while the machine sleeps."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
+def claim_of(job: Job) -> str:
+    """One claim of a job. It may come back here while an earlier run, not ours any more, has not ended."""
+    return f"{job.id} {job.token}"

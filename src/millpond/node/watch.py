@@ -2,6 +2,7 @@
 
 It needs no store, so that nothing can hold it up. It measures workers and machine, lets the budget learn,
 and when memory runs short lets idle workers go and stops a job; whose, is decided in `rules/shortage.py`.
+While too much waits for the store, it has what was claimed taken back.
 """
 
 from __future__ import annotations
@@ -127,6 +128,7 @@ class Watch:
     def look(self, now: float) -> None:
         """Measure, and do what follows."""
         budget = self._state.budget
+        self._loop.hold_back()
         if now >= self._limits_at:
             self.look_at_limits(now)
         if now >= self._fleet_at and budget.active:
@@ -272,6 +274,7 @@ class Watch:
             f"{shown_size(level.limit)} were used, {shown_size(worker.own)} of it by this job's worker"
         )
         logger.warning("Job %s (%s) is %s", task.job.id, task.job.task, task.preempted)
+        task.swells = True
         worker.pool.kill(task)
 
 

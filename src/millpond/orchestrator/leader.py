@@ -8,11 +8,11 @@ error means "not leader". Two that both believe plan the same ticks, which the s
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Collection
 
 import msgspec
 
+from millpond import boot
 from millpond.errors import Conflict
 from millpond.store.protocol import Document, Store
 
@@ -29,11 +29,6 @@ class Leader(msgspec.Struct, frozen=True, omit_defaults=True):
     node: str | None = None  # None: given up in good order
     term: int = 0  # grows with every change of hands
     read: int = 0  # how far the log of triggers has been dealt with
-
-
-def boot_time() -> float:
-    """Seconds on a clock that nobody can set and that goes on while the machine sleeps."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Leadership:
@@ -64,7 +59,7 @@ class Leadership:
     def is_leader(self) -> bool:
         """Do we hold the lease for certain, by our own clock?"""
         mine = self._held_as is not None and self._held_as == self._identity()
-        return mine and boot_time() - self._renewed_at < self.lease
+        return mine and boot.seconds() - self._renewed_at < self.lease
 
     @property
     def term(self) -> int:
@@ -73,7 +68,7 @@ class Leadership:
 
     def attend(self) -> bool:
         """Renew or try to win, when it is time; returns whether we lead. Never raises."""
-        now = boot_time()
+        now = boot.seconds()
         if now < self._look_at:
             return self.is_leader
         try:
@@ -128,7 +123,7 @@ class Leadership:
         if self._held_as is None:
             return
         try:
-            self._write(Leader(None, self.seen.term, self.trigger), boot_time())
+            self._write(Leader(None, self.seen.term, self.trigger), boot.seconds())
         except Exception as error:  # the lease runs out by itself
             logger.debug("Leadership could not be given up: %s", error)
         self._held_as = None

@@ -9,6 +9,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures._base import PENDING
 from typing import Any
@@ -170,15 +171,27 @@ class CrewControl(Driving):
         else:
             self.call_soon(command)
 
-    def want(self, workers: int | None, keep: int, most: int, idle_timeout: float) -> None:
+    def want(
+        self,
+        workers: int | None,
+        keep: int,
+        most: int,
+        idle_timeout: float,
+        then: Callable[[], object] | None = None,
+    ) -> None:
         """How many workers to have now, and how long they may stand idle where there are more than `keep`.
-        None: as many as there is work for. Those beyond `most` leave when they have nothing to do."""
+        None: as many as there is work for. Those beyond `most` leave when they have nothing to do. Calls
+        `then` when all of that counts."""
         size = (workers, keep, most, idle_timeout)
         if (self.wanted, self.keep, self.most, self.idle_timeout) == size:
+            if then is not None:
+                then()
             return
 
         def command() -> None:
             self.wanted, self.keep, self.most, self.idle_timeout = size
+            if then is not None:
+                then()
 
         if self.dispatcher is None:
             command()

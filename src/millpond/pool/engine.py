@@ -61,6 +61,7 @@ class Engine(Settling):
 
     wanted: int | None = None  # a size decided from outside; None: by what waits
     keep = 0  # workers that stay however idle they are, beside `least`
+    known_at: Callable[[], float] | None = None  # when it was last known whether there is work, if not always
     live = 0  # workers that take tasks or will, as of the last look at the size
     start_cost: float | None = None  # seconds from the wish for a worker until it is ready
 
@@ -271,13 +272,13 @@ class Engine(Settling):
             self.attention = True
 
     def _hand_over(self, now: float) -> bool:
-        """The short way, for a pool that waits for work: one plain task, straight to an idle worker."""
+        """The short way, for a pool that waits for work: one task, straight to an idle worker."""
         task = self.inbox[0]
         if len(self.inbox) > 1 or not self.idle or self.waiting() or not self.simple or task.packed:
             return False
         link = self.idle[-1]
         unknown = not task.function.number or task.function.number not in link.known
-        if unknown or len(self.links) > self.most or not task.options.plain or task.options.ages:
+        if unknown or len(self.links) > self.most or task.options.ages:
             return False
         self.moving = [task]
         self.inbox.popleft()
@@ -285,6 +286,8 @@ class Engine(Settling):
         if self.begin(task, now):
             self.idle.pop()
             task.estimate = task.function.estimate or 0.0
+            if not task.options.plain:
+                self._watch_limits(link, [task], now)
             self._send(link, [task])
             link.fed_at = self.fed_at = now
             self.wake_by(now + LOOK)
@@ -366,12 +369,12 @@ class Engine(Settling):
         batch = self._batch(link, limit, now)
         if not batch:
             return False
+        self._watch_limits(link, batch, now)
         self._send(link, batch)
         self.moving = []
         if budget is not None and link.sent >= budget:
             link.draining = "tasks"
             self.attention = True
-        self._watch_limits(link, batch, now)
         link.fed_at = self.fed_at = now
         self.wake_by(now + (TICK if len(link.inflight) > 1 else LOOK))
         self.arm(link)
@@ -379,8 +382,11 @@ class Engine(Settling):
 
     def _send(self, link: Link, batch: list[Task]) -> None:
         self.sending = link
-        if self.fence is not None and any(task.fenced for task in batch):
-            link.page.words[layout.FENCE] = self.fence
+        if self.fence is not None:
+            for task in batch:
+                if task.fenced:
+                    link.page.words[layout.FENCE] = self.fence
+                    break
         link.send_tasks(batch)
         self.sending = None
 

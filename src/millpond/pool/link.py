@@ -44,6 +44,7 @@ class Doom(NamedTuple):
     reason: str  # timeout, memory, killed
     due_at: float
     error: Callable[[BaseException | None], BaseException]
+    spares: bool = True  # its neighbours, if it can be cancelled alone
 
 
 class Link:
@@ -73,6 +74,7 @@ class Link:
     consumed = 0
     load = 0.0
     sent = 0  # tasks given to this worker in its life, recalled ones not counted
+    failed = 0  # tasks whose value says that they failed, by whoever can read it
 
     def __init__(self, identity: int, name: str, *, capture: bool, concurrency: int) -> None:
         self.identity = identity
@@ -144,6 +146,7 @@ class Link:
                 self._define(function)
             task.link = self
             self.inflight[task.number] = task
+            self.load += task.estimate
             packed = task.packed
             if packed is None:
                 bodies.append(task.body)
@@ -156,7 +159,6 @@ class Link:
             else:
                 bodies.append(task.body)
         self.sent += len(tasks)
-        self.load += sum(task.estimate for task in tasks)
         os.eventfd_write(self.tickets, len(tasks))
         self._flush_bodies(bodies)
         self.committing = []

@@ -16,9 +16,10 @@ from millpond.pool.link import Doom, Link
 from millpond.pool.round import Round
 from millpond.pool.system import resident
 from millpond.pool.task import ChunkBroken, Task
-from millpond.rules.limits import Limit, judge
+from millpond.rules.limits import Limit, Verdict, judge
 
-STACK_WAIT = 0.05  # how long a worker about to be killed may take to dump its stack
+STACK_WAIT = 0.25  # how long a worker about to be killed may take to dump its stack on a machine that is busy
+STACK_WAIT_SWELLING = 0.05  # while it takes more and more memory
 STACK_POLL = 0.002
 SOFT_CANCEL_WAIT = 0.3  # an async task told to stop has this long before its worker is killed
 
@@ -27,13 +28,10 @@ class Stopping(Round):
     """Stops tasks and kills workers."""
 
     def _check_limits(self, link: Link) -> None:
-        running = link.running()
-        limits = [
-            Limit(task.number, running.get(task.number), task.options.timeout, task.deadline_at)
-            for task in link.inflight.values()
-            if task.options.timeout is not None or task.options.deadline is not None
-        ]
-        verdict = judge(limits, self.now)
+        running, verdict = self._judged(link)
+        if verdict.overrun:  # its answer may be there: on a busy machine whoever reads it comes late, too
+            self.engine.collect(link, self.now)
+            running, verdict = self._judged(link)
         link.check_at = None if math.isinf(verdict.look_again_at) else verdict.look_again_at
         if link.check_at is not None:
             self.by(link.check_at)
@@ -43,6 +41,15 @@ class Stopping(Round):
             self.by(link.check_at)
         for number in verdict.overrun:
             self.stop(link, self._overrun(link, link.inflight[number], running[number]))
+
+    def _judged(self, link: Link) -> tuple[dict[int, float], Verdict]:
+        running = link.running()
+        limits = [
+            Limit(task.number, running.get(task.number), task.options.timeout, task.deadline_at)
+            for task in link.inflight.values()
+            if task.options.timeout is not None or task.options.deadline is not None
+        ]
+        return running, judge(limits, self.now)
 
     def _overrun(self, link: Link, task: Task, started: float) -> Doom:
         ran_for = self.now - started
@@ -62,7 +69,7 @@ class Stopping(Round):
 
     def stop(self, link: Link, doom: Doom) -> None:
         """Stop one running task. Async neighbours get a chance: the task alone is cancelled first."""
-        if link.concurrency > 1 and doom.number not in link.cancelled and doom.reason != "memory":
+        if link.concurrency > 1 and doom.number not in link.cancelled and doom.spares:
             link.cancelled[doom.number] = doom._replace(due_at=self.now + SOFT_CANCEL_WAIT)
             link.send_cancel(doom.number)
             link.check_at = self.now + SOFT_CANCEL_WAIT
@@ -80,7 +87,7 @@ class Stopping(Round):
         link.cancelled.pop(doom.number, None)
         link.doomed.append((link.inflight.pop(doom.number), doom))
         if link.kill_at is None:
-            link.kill_at = self.now + STACK_WAIT
+            link.kill_at = self.now + (STACK_WAIT_SWELLING if doom.reason == "memory" else STACK_WAIT)
             link.dumped = 0
             link.ask_for_stack()
         self.by(self.now + STACK_POLL)
@@ -138,7 +145,7 @@ class Stopping(Round):
                 death,
             )
 
-        return Doom(task.number, "memory", self.now, error)
+        return Doom(task.number, "memory", self.now, error, spares=False)
 
     def kill_task(self, task: Task) -> bool:
         """Stop one task that a worker holds; False if it holds it no longer."""
@@ -159,7 +166,7 @@ class Stopping(Round):
             self.engine.tally.killed += 1
             return TaskKilled(f"{task.name} was killed while it ran, as asked")
 
-        self.stop(link, Doom(task.number, "killed", self.now, error))
+        self.stop(link, Doom(task.number, "memory" if task.swells else "killed", self.now, error))
         return True
 
     def _check_cancelled(self, link: Link) -> None:

@@ -34,6 +34,7 @@ class Task(PoolFuture[Any]):
     crashes = 0
     losses = 0  # how often it went down with the template
     estimate = 0.0
+    swells = False  # it takes memory that others need: to kill it must not wait long for its stack
     fenced = False  # must have stopped when the pool's fence is reached
     left = False  # has given back its place in a bounded queue
     link: Link | None = None

@@ -33,6 +33,7 @@ START, START_WARM = b"+"[0], b"w"[0]  # the second: functions of `__main__` will
 ATTACH = b"a"[0]  # another pool gives orders too, on the socket that comes along
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 FENCE_POLL = 250  # milliseconds
+LAST = 0.5  # seconds that the last look for what workers left behind may take
 WORD = struct.Struct("<Q")
 DUMP_SIGNAL = signal.SIGRTMAX - 3  # out of the way of signals that programs use
 
@@ -86,6 +87,7 @@ class Template:
         self.owner = os.pidfd_open(owner)
         self.pid = os.getpid()
         self.workers: dict[int, tuple[int, int]] = {}  # pid -> (whose, id)
+        self.strays: set[int] = set()  # killed, and not reaped yet
         self.fenced = fenced
         self.fences: dict[int, mmap.mmap] = {}  # pid -> the first page of what we share with it
         self.warm = False
@@ -199,6 +201,9 @@ class Template:
             fence = self.fences.pop(pid, None)
             if fence is not None:
                 fence.close()
+            if pid in self.strays:  # what it had started is ours from now on
+                self.strays.remove(pid)
+                ended = True
             if known is not None:
                 ended = True
                 self.report(known[0], REPORT.pack(EXITED, known[1], pid, status))
@@ -224,6 +229,7 @@ class Template:
             if pid not in self.workers:
                 try:
                     os.kill(pid, signal.SIGKILL)
+                    self.strays.add(pid)
                 except ProcessLookupError:
                     continue
 
@@ -239,11 +245,19 @@ class Template:
                 self.end()
 
     def end(self) -> NoReturn:
-        """Take every worker along and leave."""
+        """Take every worker along and leave. What a worker left behind becomes ours when it is dead, not when
+        it is killed; whoever cannot die is not waited for."""
         for pid in self.workers:
             kill_group(pid)
         self.workers = {}
-        self.kill_strays()
+        until = time.monotonic() + LAST
+        while time.monotonic() < until:
+            self.kill_strays()
+            try:
+                if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                    time.sleep(0.001)
+            except ChildProcessError:
+                break
         os._exit(0)
 
 

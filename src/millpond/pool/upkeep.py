@@ -147,7 +147,8 @@ class Upkeep(Starting, Stopping):
         )
         least = 0 if engine.closing else max(engine.least, min(engine.keep, engine.most))
         wanted = 0 if engine.closing and engine.wanted is not None else engine.wanted
-        decision = plan(crew, Bounds(least, engine.most, engine.idle_timeout, wanted), self.now)
+        known_at = math.inf if engine.known_at is None or engine.closing else engine.known_at()
+        decision = plan(crew, Bounds(least, engine.most, engine.idle_timeout, wanted, known_at), self.now)
         surplus = len(live) - engine.most
         for index, identity in enumerate(decision.retire):
             self._drain(engine.links[identity], "resize" if index < surplus else "idle")

@@ -11,6 +11,8 @@ LONGEST = 1.0
 ROUNDS = 4.0  # round trips to the store that the work claimed ahead should last for
 MOST = 2000  # jobs claimed ahead for one worker, however short they are
 BATCH = 1000  # jobs of one claim
+MOST_BYTES = 16 << 20  # of jobs in one claim, and of those claimed ahead, as far as can be foretold
+MEMORY = 16  # jobs by whose sizes the next are foretold
 
 
 def horizon(round_trip: float) -> float:
@@ -18,24 +20,31 @@ def horizon(round_trip: float) -> float:
     return min(max(ROUNDS * round_trip, SHORTEST), LONGEST)
 
 
-def wanted(workers: int, concurrency: int, run: float | None, round_trip: float) -> int:
+def fitting(size: float) -> int:
+    """How many jobs of about this size go together: always one."""
+    return max(1, int(MOST_BYTES / max(size, 1.0)))
+
+
+def wanted(workers: int, concurrency: int, run: float | None, round_trip: float, size: float = 0.0) -> int:
     """How many jobs a pool should hold: what its workers can run at once, and some ahead.
 
-    `run` is what a job takes, None while nobody knows: it might be long, so nothing is claimed ahead.
+    `run` is what a job takes, None while nobody knows: it might be long, so nothing is claimed ahead. `size`
+    is what its payload and its result take, which the node holds while the one or the other waits.
     """
     at_once = workers * concurrency
     if run is None:
         return at_once
     ahead = min(MOST, int(horizon(round_trip) / max(run, 1e-6)))
-    return at_once + workers * ahead
+    return at_once + min(workers * ahead, fitting(size))
 
 
-def to_claim(want: int, held: int, at_once: int) -> int:
-    """How many to ask for. With plenty in hand it waits until a whole batch fits: fewer, larger claims."""
+def to_claim(want: int, held: int, at_once: int, size: float = 0.0) -> int:
+    """How many to ask for. With plenty in hand it waits until a whole batch fits: fewer, larger claims. Of
+    large jobs it may be fewer than there is room for: the next round asks for more."""
     room = want - held
     if room <= 0 or (held >= at_once and room * 4 < want):
         return 0
-    return min(room, BATCH)
+    return min(room, BATCH, fitting(size))
 
 
 def share(limit: int, queues: int, turn: int) -> list[int]:
@@ -50,3 +59,8 @@ def learn(known: float | None, measured: float) -> float:
         return measured
     most = 10 * known + 0.001
     return known + ((min(most, measured)) - known) * 0.1
+
+
+def learn_size(known: float, total: int, jobs: int) -> float:
+    """The estimate of a size after so many more jobs were seen, with so many bytes in all."""
+    return known + (total / jobs - known) * jobs / (jobs + MEMORY)

@@ -12,14 +12,21 @@ from millpond.rules.sharing import Claimant, share
 
 
 def caps(capacity: int, claimants: Iterable[Claimant], alive: Mapping[str, int]) -> dict[str, int]:
-    """The cap of each pool that wants more than it may have; a minimum is given in any case."""
+    """The cap of each pool that wants more than it may have; a minimum is given in any case.
+
+    The places that are free now are dealt out once, to those who have less than their part: who has more
+    than his keeps it while it is busy, and would otherwise be counted as gone already.
+    """
     everyone = list(claimants)
-    left = capacity - sum(alive.values())
     parts = share(capacity, everyone)
-    found = {}
-    for claimant in everyone:
-        room = max(claimant.least, alive.get(claimant.pool, 0) + left)
-        cap = min(parts[claimant.pool], room)
-        if cap < claimant.wanted:
-            found[claimant.pool] = cap
-    return found
+    there = {claimant.pool: alive.get(claimant.pool, 0) for claimant in everyone}
+    missing = [
+        claimant._replace(
+            least=max(0, claimant.least - there[claimant.pool]),
+            wanted=max(0, parts[claimant.pool] - there[claimant.pool]),
+        )
+        for claimant in everyone
+    ]
+    dealt = share(max(0, capacity - sum(alive.values())), missing)
+    caps = {pool: min(parts[pool], there[pool] + dealt[pool]) for pool in parts}
+    return {one.pool: caps[one.pool] for one in everyone if caps[one.pool] < one.wanted}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 FIRST = 0.05
-LONGEST = 2.0
+LONGEST = 1.0  # work goes on within two seconds of the store's return
 
 
 def pause(failures: int, spread: float) -> float:

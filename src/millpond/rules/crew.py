@@ -5,8 +5,11 @@ Values in, a plan out. A busy worker is never in a plan: it leaves when its task
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
+
+ASK_AGAIN = 0.1  # seconds until somebody who would leave is looked at again, where nobody knows of work
 
 
 class Crew(NamedTuple):
@@ -25,6 +28,7 @@ class Bounds(NamedTuple):
     most: int
     idle_timeout: float
     wanted: int | None = None  # decided by somebody who knows more; None: as many as there is work for
+    known_at: float = math.inf  # whether there is work was last known then: who is idle since later stays
 
 
 class Plan(NamedTuple):
@@ -52,8 +56,11 @@ def plan(crew: Crew, bounds: Bounds, now: float) -> Plan:
             break
         if crew.waiting:
             break
-        if now < since + bounds.idle_timeout:
-            look_again_at = since + bounds.idle_timeout
+        leaves_at = since + bounds.idle_timeout
+        if since > bounds.known_at:
+            leaves_at = max(leaves_at, now + ASK_AGAIN)
+        if now < leaves_at:
+            look_again_at = leaves_at
             break
         retire.append(worker)
         spare -= 1

@@ -124,29 +124,25 @@ class Estimates(NamedTuple):
         usual = self._usual()
         long: dict[str, list[float]] = {}
         remaining, poison = [], []
-        bounds: dict[str, tuple[float, float]] = {}
         for index, (task, elapsed) in enumerate(running):
-            found = bounds.get(task)
-            if found is None:
-                known = self.tasks.get(task, UNKNOWN)
-                found = bounds[task] = (known.mean if known.weight else usual, known.poison_after)
-            mean, poison_after = found
+            known = self.tasks.get(task, UNKNOWN)
+            mean = known.mean if known.weight else usual
             if elapsed <= mean:
                 remaining.append(mean)
                 continue
             remaining.append(elapsed)
-            if elapsed > poison_after:
+            if elapsed > POISON_LEAST and elapsed > known.poison_after:
                 poison.append(index)
             else:
                 long.setdefault(task, []).append(min(elapsed, WINSOR * mean))
-        shares = self._shares(waiting.get(ANY, 0))
-        names = [name for name in {**self.tasks, **waiting, **long} if name != ANY]
-        if (waiting.get(ANY) and not shares) or (ANY in self.tasks and not names):
-            names.append(ANY)  # nobody knows yet of which task they are, but they wait
         loads = [
-            self._load(name, waiting.get(name, 0) + shares.get(name, 0), long.get(name, ()), usual)
-            for name in names
+            self._load(name, waiting.get(name, 0), long.get(name, ()), usual)
+            for name in {**self.tasks, **waiting, **long}
+            if name != ANY
         ]
+        if waiting.get(ANY) or ANY in self.tasks:  # nobody knows of which task they are, but they wait
+            service = self._mixed({load.task: load.service for load in loads}) or usual
+            loads.append(TaskLoad(ANY, self.tasks.get(ANY, UNKNOWN).rate, service, waiting.get(ANY, 0)))
         return Loads(tuple(loads), tuple(remaining), tuple(poison))
 
     def _load(self, task: str, waiting: int, long: Sequence[float], usual: float) -> TaskLoad:
@@ -155,37 +151,28 @@ class Estimates(NamedTuple):
         if long:  # runs that are longer than the mean already; the first long one counts at once
             weight = max(known.weight, 1.0)
             mean = (mean * weight + sum(long)) / (weight + len(long))
-        rate = known.rate
-        if task != ANY and ANY in self.tasks:
-            rate += self.tasks[ANY].rate * self._part(known)
-        return TaskLoad(task, rate, mean, waiting, known.completed, known.logs, known.squares)
+        return TaskLoad(task, known.rate, mean, waiting, known.completed, known.logs, known.squares)
 
     def _usual(self) -> float:
         """What a task takes of which nothing is known: what the others take."""
-        work = weight = 0.0
-        for known in self.tasks.values():
-            work += known.mean * known.weight
-            weight += known.weight
-        return work / weight if weight else PRIOR
+        known = {name: one.mean for name, one in self.tasks.items() if one.weight}
+        guess = known.pop(ANY, PRIOR)
+        return self._mixed(known) or guess
 
-    def _part(self, known: TaskEstimate) -> float:
-        """What part this task has of the jobs of which only the queue is known."""
-        weight = sum(estimate.weight for estimate in self.tasks.values())
-        named = len(self.tasks) - 1
-        return known.weight / weight if weight else 1.0 / max(1, named)
-
-    def _shares(self, count: int) -> dict[str, int]:
-        """Divide jobs of which only the queue is known over the tasks by what finished lately."""
-        if not count:
-            return {}
-        named = {name: estimate.weight for name, estimate in self.tasks.items() if name != ANY}
-        if not named:
-            return {}
-        total = sum(named.values())
-        shares = {name: int(count * weight / total) if total else 0 for name, weight in named.items()}
-        most = max(named, key=lambda name: named[name])
-        shares[most] += count - sum(shares.values())
-        return shares
+    def _mixed(self, seconds: Mapping[str, float]) -> float:
+        """The mean over tasks, each as often as it comes lately; after a restart, as much as is known of it.
+        A task that ran often and comes no more tells nothing about what stands in line."""
+        rates = rated = weights = weighed = 0.0
+        for name, value in seconds.items():
+            known = self.tasks.get(name, UNKNOWN)
+            rate, weight = known.rate, known.weight
+            rates += rate
+            rated += rate * value
+            weights += weight
+            weighed += weight * value
+        if rates > 0:
+            return rated / rates
+        return weighed / weights if weights else 0.0
 
     # --- kept over a restart ------------------------------------------------------------------------
     def to_value(self) -> dict[str, Any]:

@@ -185,6 +185,17 @@ def how_many(left: Free, need: Need, most: int) -> int:
     return max(0, int(min(counts)))
 
 
+def places(left: Free, wants: Iterable[Need], running: int, most: int) -> tuple[int, str] | None:
+    """How many jobs can run at once, those that do with them, where one more may be any of these; and what
+    there is too little of for more. None if there is room for all `most`."""
+    more, scarce = min(((how_many(left, need, most), need) for need in wants), key=lambda one: one[0])
+    if running + more >= most:
+        return None
+    for _ in range(more):
+        left = left.without(scarce)
+    return running + more, left.lacks(scarce) or "memory"
+
+
 # --- cores: how far more may be promised than there are ---------------------------------------------------
 LEAST_OVERCOMMIT, MOST_OVERCOMMIT = 1.0, 4.0
 STEP = 0.25

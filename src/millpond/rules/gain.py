@@ -34,15 +34,14 @@ def learned(observation: Observation, gain: Gain, now: float) -> Gain:
         return gain if gain.window is None else gain._replace(window=None)
     if gain.before is not None and gain.cap is not None and observation.busy > gain.cap + 0.5:
         return gain._replace(window=None)  # a trial begins when those beyond it have left
-    totals = _totals(observation)
     window = gain.window
     if window is None:
-        return gain._replace(window=GainWindow(now, *totals))
+        return gain._replace(window=GainWindow(now, *_totals(observation)))
     began_at, completed, logs, squares, workers, samples = window[:6]
     window = GainWindow(began_at, completed, logs, squares, workers + observation.busy, samples + 1)
-    if now - window.began_at < SHORTEST:
+    if now - began_at < SHORTEST:
         return gain._replace(window=window)
-    closed = _closed(window, totals, now, _length(observation))
+    closed = _closed(window, _totals(observation), now, _length(observation))
     if closed is None:
         return gain._replace(window=window)
     gain = gain._replace(window=None)

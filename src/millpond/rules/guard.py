@@ -14,7 +14,7 @@ STALE = 5.0  # seconds after which data are too old to act on
 JUMP = 30.0  # seconds without a decision: the machine slept, and every age and rate is doubtful once
 START_SHARE = 0.02  # of the workers' time that starting them may cost
 REFILL = 300.0  # seconds in which a whole pool may be started anew, however dear a start is
-LEAST_IDLE = 0.1  # seconds: a node needs some to fetch the next job; who left meanwhile is started again
+LEAST_IDLE = 0.05  # seconds: a node needs some to fetch the next job; who left meanwhile is started again
 LONGEST_IDLE = 300.0
 DEAR_START = 1.0  # seconds: workers that start slower are started before they are needed
 
@@ -104,26 +104,27 @@ def bounded(
     gain_cap: float | None = None,
     budget: float = math.inf,
 ) -> Bounded:
-    """As many as are needed, within the caps; the minimum and the warm spares whatever the caps say. `useful`
-    is the demand: more than that would have nothing to do."""
-    limits = observation.limits
+    """As many as are needed, within the caps; the minimum whatever the caps say. `useful` is the demand: more
+    than that, but for warm spares, would have nothing to do."""
+    limits, alive, lowest = observation.limits, observation.alive, least(observation.limits)
     allowed, reason = float(limits.most), "max"
     if observation.cap is not None and observation.cap < allowed:
         allowed, reason = observation.cap, observation.cap_reason
     if gain_cap is not None and gain_cap < allowed:
         allowed, reason = int(gain_cap), "gain"
-    cap, name, alive = allowed, reason, observation.alive
-    if max(useful, alive) < cap and limits.start_cost <= DEAR_START:
+    cap, name = allowed, reason
+    if useful < cap and alive < cap and limits.start_cost <= DEAR_START:
         cap, name = max(useful, alive), "demand"
     if alive + budget < cap:
         cap, name = alive + int(max(0.0, budget)), "budget"
     wanted, binding = (need, "need") if need <= cap else (int(cap), name)
-    warm = min(observation.busy + limits.warm, limits.most) if limits.warm else 0
-    if wanted < warm:
-        wanted, binding = warm, "warm"
-    if wanted < least(limits):
-        wanted, binding = least(limits), "min"
-    leave = max(0, alive - max(int(allowed), least(limits)))
+    if limits.warm:  # beyond a cap they would leave again at once
+        warm = int(min(observation.busy + limits.warm, allowed, alive + max(0.0, budget)))
+        if wanted < warm:
+            wanted, binding = warm, "warm"
+    if wanted < lowest:
+        wanted, binding = lowest, "min"
+    leave = max(0, alive - max(int(allowed), lowest))
     return Bounded(wanted, binding, int(cap), leave)
 
 

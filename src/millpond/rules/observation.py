@@ -118,6 +118,7 @@ class Decision(NamedTuple):
     note: str = ""  # for the sentence: why it was held, what the policy counts
     poison: int = 0
     eager: float = 0.1  # seconds after which a job that finds nobody idle is worth another decision
+    need: int | None = None  # before the pool and the machine bound it; None: `wanted` is all that is known
 
     @property
     def start(self) -> int:

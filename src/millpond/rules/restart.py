@@ -41,7 +41,7 @@ class Respawns(NamedTuple):
 
 
 BURST = 50.0
-RESPAWNS_A_SECOND = 50.0
+RESPAWNS_A_SECOND = 20.0
 
 
 def after_death(respawns: Respawns, now: float) -> Respawns:

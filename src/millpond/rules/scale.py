@@ -11,7 +11,7 @@ import math
 from typing import NamedTuple
 
 from millpond.rules import gain, guard
-from millpond.rules.observation import Decision, Memory, Observation, Policy
+from millpond.rules.observation import Decision, Memory, Observation, Policy, TaskLoad
 
 EVERY = 1.0  # seconds between decisions
 EAGER_SHARE = 0.05  # of the accepted wait: the least between decisions when a job finds nobody idle
@@ -20,6 +20,25 @@ DEFAULT_MAX_WAIT = 1.0  # for a pool that names none: nobody who said nothing ex
 HEADROOM = 0.8  # of the accepted wait is planned for; the rest is for what no plan sees
 SHORTEST = 0.05  # of the accepted wait: however late it is, do not start the whole world
 SPARE = 2.0  # standard deviations of the load that spares cover when nothing may wait
+
+
+class _Line(NamedTuple):
+    """All tasks of a pool together."""
+
+    waiting: int
+    work: float  # seconds that those in line will take
+    rate: float  # arrivals a second
+    load: float  # seconds of work that arrive in a second
+
+
+def _line(tasks: tuple[TaskLoad, ...]) -> _Line:
+    waiting, work, rate, load = 0, 0.0, 0.0, 0.0
+    for task in tasks:
+        waiting += task.waiting
+        work += task.waiting * task.service
+        rate += task.rate
+        load += task.rate * task.service
+    return _Line(waiting, work, rate, load)
 
 
 class ScaleForWait(NamedTuple):
@@ -35,12 +54,14 @@ class ScaleForWait(NamedTuple):
         is_stepped = observation.oldest < 0  # a clock went back: nobody is older than 0, and nobody leaves
         if is_stepped:
             observation = observation._replace(oldest=0.0)
-        waiting, alive = observation.waiting, observation.alive  # each is a sum: once is enough
+        line, alive = _line(observation.tasks), observation.alive
+        waiting = line.waiting
         known = gain.learned(observation, memory.gain, now)
-        base = (self._base(observation) + observation.poison) / observation.limits.concurrency
-        backlog = self._more(observation, waiting, alive) if waiting else 0.0
+        base = (self._base(observation, line) + observation.poison) / observation.limits.concurrency
+        backlog = self._more(observation, line, alive) if waiting else 0.0
         present = alive if waiting else observation.busy
-        need = max(round(base), math.ceil(present + backlog - 1e-9))
+        steady = round(base)
+        need = max(steady, math.ceil(present + backlog - 1e-9))
         budget = guard.tokens(observation, memory, now)
         useful = guard.demand(observation, waiting)
         bounded = guard.bounded(need, observation, useful, gain_cap=known.cap, budget=budget)
@@ -49,12 +70,12 @@ class ScaleForWait(NamedTuple):
             binding = "backlog" if backlog else "running" if need == present else "base"
         decision = Decision(
             wanted=bounded.wanted,
-            keep=alive if is_stepped else guard.kept(observation, round(base), short=backlog > 0),
+            keep=alive if is_stepped else guard.kept(observation, steady, short=backlog > 0),
             idle_timeout=guard.idle_timeout(observation.limits),
             alive=alive,
             leave=bounded.leave,
-            base=round(base, 3),
-            backlog=round(backlog, 3),
+            base=base,
+            backlog=backlog,
             demand=useful,
             limit=bounded.limit,
             binding=binding,
@@ -62,6 +83,7 @@ class ScaleForWait(NamedTuple):
             max_wait=self.max_wait,
             poison=observation.poison,
             eager=self._eager() if waiting else 0.0,
+            need=need if known.cap is None else min(need, int(known.cap)),
         )
         started = max(0, bounded.wanted - alive)
         return decision, Memory(now, bounded.wanted, budget - started, known, memory.own)
@@ -69,7 +91,7 @@ class ScaleForWait(NamedTuple):
     def _eager(self) -> float:
         return min(max(EAGER[0], EAGER_SHARE * self.max_wait), EAGER[1])
 
-    def _more(self, observation: Observation, waiting: int, alive: int) -> float:
+    def _more(self, observation: Observation, line: _Line, alive: int) -> float:
         """How many workers beyond those there are would let everything in line begin in time.
 
         Within `slack` seconds a place whose job has r seconds to go begins about slack / r jobs, a free one
@@ -77,38 +99,31 @@ class ScaleForWait(NamedTuple):
         free places. Asked for both ends of the line: the last has all the time there is and everybody before
         it; those who cannot have come since the oldest, at the rate of arrivals, have what is left to it.
         """
-        work = rate = freed = 0.0
-        for task in observation.tasks:
-            work += task.waiting * task.service
-            rate += task.rate
-        service = max(work / waiting, 1e-6)
+        service = max(line.work / line.waiting, 1e-6)
+        freed = 0.0
         for seconds in observation.remaining:
             freed += 1.0 / seconds  # places that become free in a second
         free = alive * observation.limits.concurrency - len(observation.remaining)
         left = HEADROOM * self.max_wait - observation.limits.start_cost
         shortest = max(SHORTEST * self.max_wait, 1e-3)
-        old = max(1.0, waiting - rate * observation.oldest)
+        old = max(1.0, line.waiting - line.rate * observation.oldest)
         more = 0.0
-        for jobs, age in ((waiting, 0.0), (old, observation.oldest)):
+        for jobs, age in ((line.waiting, 0.0), (old, observation.oldest)):
             slack = max(left - age, shortest)
             more = max(more, (jobs - slack * freed) / (1.0 + slack / service) - free)
         return more / observation.limits.concurrency
 
-    def _base(self, observation: Observation) -> float:
+    def _base(self, observation: Observation, line: _Line) -> float:
         """Places for the load that keeps coming, where starting is not quick beside the accepted wait.
 
         A place for each running job on average, and spares as in Erlang's formula for 5 of 100 jobs that wait
         longer than `patience` service times. Where a worker starts at once none is needed: the line tells.
         """
-        load = rate = 0.0
-        for task in observation.tasks:
-            load += task.rate * task.service
-            rate += task.rate
-        if not load:
+        if not line.load:
             return 0.0
         slow = min(1.0, 2.0 * observation.limits.start_cost / max(self.max_wait, 1e-3))
-        patience = self.max_wait * rate / load
-        return slow * (load + SPARE / (1.0 + 3.0 * patience) * math.sqrt(load))
+        patience = self.max_wait * line.rate / line.load
+        return slow * (line.load + SPARE / (1.0 + 3.0 * patience) * math.sqrt(line.load))
 
 
 class ScaleByDepth(NamedTuple):
@@ -139,6 +154,7 @@ class ScaleByDepth(NamedTuple):
             binding="depth" if bounded.binding == "need" else bounded.binding,
             oldest=observation.oldest,
             note=f"{waiting} in line, one more worker for every {self.up}",
+            need=need,
         )
         return decision, memory._replace(decided_at=now, wanted=bounded.wanted)
 
@@ -164,6 +180,7 @@ class Fixed(NamedTuple):
             limit=room,
             binding="fixed" if wanted == self.workers else "min" if wanted > self.workers else "max",
             oldest=observation.oldest,
+            need=self.workers,
         )
         return decision, memory._replace(decided_at=now, wanted=wanted)
 
@@ -171,6 +188,15 @@ class Fixed(NamedTuple):
 def policy_for(max_wait: float | None) -> Policy:
     """The policy of a pool that names none."""
     return ScaleForWait(DEFAULT_MAX_WAIT if max_wait is None else max_wait)
+
+
+def desired(decision: Decision) -> int | None:
+    """What would be wanted on a machine without bounds, as far as there is work: for those who start
+    machines. A minimum is no wish, or each new node would ask for another one. None if nobody knows: whoever
+    takes machines away must not do so because nothing can be measured."""
+    if decision.binding == "hold":
+        return None
+    return min(decision.wanted if decision.need is None else decision.need, decision.demand)
 
 
 def urgency(decision: Decision) -> float:

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 HURRY = 1.0  # what running jobs are still given after the second signal
 LAST_WORD = 2.0  # between SIGTERM and SIGKILL at the end of a drain, for a job that cleans up
 STORING = 1.0  # kept of `grace` for storing what became of the jobs
+LEAST = 2.0  # from a push to the end, however little grace there is: the store must hear of the jobs
 ECHO = 0.1  # one Ctrl-C may arrive twice: from the terminal and from a program that passes it on
 OVERDUE = 15.0  # after the last deadline: the node does not end, and leaving beats hanging
 
@@ -25,7 +26,7 @@ class Phase(enum.IntEnum):
 
     ACCEPTING = 0  # claims and runs
     DRAINING = 1  # claims nothing, has given back what had not begun, lets running jobs finish
-    TERMINATING = 2  # running jobs are told to end: SIGTERM to their workers
+    TERMINATING = 2  # running jobs are told to end
     KILLING = 3  # what still runs is killed
 
 
@@ -45,28 +46,29 @@ class Ladder(NamedTuple):
     pushed_at: float = float("-inf")  # the last time
     terminate_at: float = float("inf")
     kill_at: float = float("inf")
+    over_at: float = float("inf")  # the node has stopped, whether or not its store was there to hear of it
 
 
 def drain(ladder: Ladder, grace: float, now: float) -> Ladder:
     """Begin to drain, so that all is over and stored `grace` from now. A drain that runs is not prolonged."""
     kill_at = now + grace - min(STORING, grace / 10)
-    return _pushed(ladder, Rung.DRAIN, kill_at - min(LAST_WORD, grace / 5), kill_at, now)
+    deadlines = (kill_at - min(LAST_WORD, grace / 5), kill_at, now + max(grace, LEAST))
+    return _pushed(ladder, Rung.DRAIN, deadlines, now)
 
 
 def hurry(ladder: Ladder, now: float) -> Ladder:
     """Tell running jobs to end now and give them little time."""
-    return _pushed(ladder, Rung.HURRY, now, now + HURRY, now)
+    return _pushed(ladder, Rung.HURRY, (now, now + HURRY, now + max(HURRY + STORING, LEAST)), now)
 
 
 def kill(ladder: Ladder, now: float) -> Ladder:
     """Kill now."""
-    return _pushed(ladder, Rung.KILL, now, now, now)
+    return _pushed(ladder, Rung.KILL, (now, now, now + LEAST), now)
 
 
-def _pushed(ladder: Ladder, rung: Rung, terminate_at: float, kill_at: float, now: float) -> Ladder:
+def _pushed(ladder: Ladder, rung: Rung, deadlines: tuple[float, float, float], now: float) -> Ladder:
     """No push ever climbs back up or moves a deadline further away."""
-    terminate_at, kill_at = min(ladder.terminate_at, terminate_at), min(ladder.kill_at, kill_at)
-    return Ladder(max(ladder.rung, rung), now, terminate_at, kill_at)
+    return Ladder(max(ladder.rung, rung), now, *map(min, ladder[2:], deadlines))
 
 
 def phase(ladder: Ladder, now: float) -> Phase:
@@ -76,6 +78,12 @@ def phase(ladder: Ladder, now: float) -> Phase:
     if now >= ladder.kill_at:
         return Phase.KILLING
     return Phase.TERMINATING if now >= ladder.terminate_at else Phase.DRAINING
+
+
+def speaks_until(ladder: Ladder) -> float:
+    """How long a node tries to tell its store what became of its jobs; half of the time after the kill is
+    for the rest: workers and threads that end, the lease that is given up."""
+    return (ladder.kill_at + ladder.over_at) / 2
 
 
 def gives_up_at(ladder: Ladder) -> float:

@@ -2,32 +2,34 @@
 
 Drives a policy exactly as a node does: every second, and at once when a job arrives and nobody is idle. Jobs
 go to the worker that was busy most recently; a worker leaves after its idle time, and never a busy one.
-Nothing here decides how many workers there should be.
+Nothing here decides how many workers there should be. What a budget adds is in `simulate/rationed.py`.
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter, deque
+from collections.abc import Mapping
 from heapq import heappop, heappush
 from typing import Any
 
+from millpond.errors import OptionError
+from millpond.rules.crew import Bounds, Crew, plan
 from millpond.rules.estimate import ANY, Estimates, Loads
 from millpond.rules.observation import Decision, Memory, Observation, TaskLoad
 from millpond.rules.scale import EVERY
-from millpond.simulate.records import Faults, Law, Run, Setting, Workload
+from millpond.simulate.records import ONLY, Faults, Law, Run, Setting, Workload
 from millpond.simulate.tally import Tally
 
 NEVER = float("inf")
+DAY = 86_400.0
+LONGEST = 366 * DAY  # what may be simulated: a year, minute by minute
+QUIET = 3600.0  # seconds without any work after which every law has forgotten what was
+SETTLING = 60.0  # seconds before the next work from which on time passes tick by tick again
 Held = tuple[float, float, str]  # since when it waits, for how long it will run, its task
 
 
-def simulate(workload: Workload, law: Law, setting: Setting) -> Run:
-    """What becomes of these jobs under this policy."""
-    return _Simulation(workload, law, setting).run()
-
-
-class _Simulation:
+class Simulation:
     """The state of a pool. Times are seconds since the beginning."""
 
     def __init__(self, workload: Workload, law: Law, setting: Setting) -> None:
@@ -36,6 +38,7 @@ class _Simulation:
         self.setting = setting
         self.rhythm: float = getattr(law, "rhythm", EVERY)
         self.counts_only: bool = getattr(law, "counts_only", False)  # it asks for no estimates
+        self.every_arrival: bool = getattr(law, "every_arrival", False)  # it looks, whoever is idle
         self.limits = setting.limits
         self.faults = setting.faults
         self.chance = random.Random(setting.seed)
@@ -56,6 +59,7 @@ class _Simulation:
         self.next_arrival = 0
         self.decided_at = -NEVER
         self.next_tick = 0.0
+        self.worked_at = 0.0  # the last tick at which there was anything to do
         self.eager_at = NEVER
         self.eager = 0.0
         self.memory: Any = Memory()
@@ -84,7 +88,7 @@ class _Simulation:
             ready = starting[0] if starting else NEVER
             plague = plagues[0][0] if plagues else NEVER
             moment = min(arrival, end, shared_end, ready, plague, self.next_tick, self.eager_at)
-            if arrival is NEVER and not self.queue and not self.running and not self.blocked:
+            if arrival is NEVER and self._is_over():
                 break
             if self.shared or (idle and idle[0] + self.idle_timeout <= moment):
                 self._advance(moment)
@@ -105,6 +109,9 @@ class _Simulation:
                 self._decide(is_tick=moment == self.next_tick)
         return self.tally.finished(self.workload, self.now)
 
+    def _is_over(self) -> bool:
+        return not self.queue and not self.running and not self.blocked
+
     def _advance(self, moment: float) -> None:
         """Let time pass; workers whose idle time ends meanwhile leave at their own moment."""
         idle = self.idle
@@ -124,7 +131,7 @@ class _Simulation:
     def _arrive(self) -> None:
         number, workload = self.next_arrival, self.workload
         self.next_arrival += 1
-        task = workload.tasks[number] if workload.tasks else "job"
+        task = workload.tasks[number] if workload.tasks else ONLY
         held = (self.now, workload.services[number], task)
         if self._is_blocked(task):
             self.blocked.append(held)
@@ -136,6 +143,8 @@ class _Simulation:
         if self.idle and not self.queue:
             self.idle.pop()
             self._begin(held)
+            if self.every_arrival:
+                self.eager_at = self.now
             return
         self.queue.append(held)
         self.waiting[held[2]] += 1
@@ -198,12 +207,19 @@ class _Simulation:
         for number in doomed:
             begun, held = self.running.pop(number)
             self.tally.lost_seconds += self.now - begun
-            self.queue.appendleft((self.now, held[1], held[2]))
-            self.waiting[held[2]] += 1
+            self._put_back(number, (self.now, held[1], held[2]))
             self._left(self.now)
         for _ in range(int(share * len(self.idle))):
             self.idle.popleft()
             self._left(self.now)
+        self._serve()
+
+    def _put_back(self, _number: int, held: Held) -> None:
+        self.queue.appendleft(held)
+        self.waiting[held[2]] += 1
+
+    def _serve(self) -> None:
+        """Those who are idle take what waits."""
         while self.idle and self.queue:
             self.idle.pop()
             self._free()
@@ -222,6 +238,8 @@ class _Simulation:
         now = self.now
         if is_tick:
             self.next_tick = now + self.rhythm
+            if self.arrived or self.finished or self.running or self.starting or self.queue:
+                self._worked(now)
             if not self.counts_only:
                 self.estimates = self.estimates.after(now, self.arrived, self.finished)
             self.arrived = Counter()
@@ -230,25 +248,62 @@ class _Simulation:
         self.decided_at = now
         decision, self.memory = self.law.decide(self._observed(), self.memory, now)
         self._apply(decision)
+        if is_tick and now - self.worked_at >= QUIET:
+            self._skip()
+
+    def _worked(self, now: float) -> None:
+        self.worked_at = now
+        if now > 2 * LONGEST:
+            raise OptionError(
+                f"{self.workload.name} is not done after {2 * LONGEST / DAY:g} days: its workers are too few "
+                "for its work; let there be more of them, or take a part of it"
+            )
+
+    def _skip(self) -> None:
+        """Nothing has happened for long, and nobody is about to leave: go on shortly before something does.
+        The estimates fade over the gap as over its seconds; a cap that is still lifted takes its time."""
+        now, memory = self.now, self.memory
+        is_ours = isinstance(memory, Memory)
+        if self._alive() > self.keep or self._is_out(now) or (is_ours and memory.gain.cap is not None):
+            return
+        following = [span.start for span in self.faults.outages if span.start > now]
+        following += [self.plagues[0][0]] if self.plagues else []
+        following += self.workload.arrivals[self.next_arrival : self.next_arrival + 1]
+        ticks = (min(following, default=0.0) - SETTLING - now) // self.rhythm
+        if ticks > 1:
+            self.next_tick = now + ticks * self.rhythm
+            if is_ours:  # a node has decided every second meanwhile
+                self.memory = memory._replace(decided_at=self.next_tick - self.rhythm)
+
+    def _in_line(self) -> tuple[int, Mapping[str, int], float]:
+        """How many wait for workers, of which task, and since when the first does."""
+        return len(self.queue), self.waiting, self.queue[0][0] if self.queue else self.now
+
+    def _cap(self) -> tuple[int | None, str]:
+        """How many workers can have work at present, and what there is too little of for more."""
+        return None, "resources"
 
     def _observed(self) -> Observation:
         now = self.now
+        number, waiting, since = self._in_line()
         if self.counts_only:
-            loads = Loads((TaskLoad(ANY, waiting=len(self.queue)),), (), ())
+            loads = Loads((TaskLoad(ANY, waiting=number),), (), ())
         else:
             running = [(held[2], now - begun) for begun, held in self.running.values()]
-            loads = self.estimates.loads(self.waiting, running)
+            loads = self.estimates.loads(waiting, running)
         outage = self._is_out(now)
-        oldest = now - self.queue[0][0] + self.clock_shift if self.queue else 0.0
+        cap, cap_reason = self._cap()
         return Observation(
             self.limits,
             tasks=loads.tasks,
-            oldest=oldest,
+            oldest=now - since + self.clock_shift if number else 0.0,
             busy=len(self.running),
             idle=len(self.idle),
             starting=len(self.starting),
             remaining=loads.remaining,
             poison=len(loads.poison),
+            cap=cap,
+            cap_reason=cap_reason,
             measured_at=now,
             trouble="the store does not answer" if outage else "",
         )
@@ -262,10 +317,18 @@ class _Simulation:
             self._left(self.now)
             leave -= 1
         self.leaving = min(leave, len(self.running))
-        for _ in range(decision.start):
+        start = decision.start or self._brought_up(decision.wanted)
+        for _ in range(start):
             self.starting.append(self.now + self.limits.start_cost)
-        if decision.start:
-            self.tally.started(self.now, decision.start)
+        if start:
+            self.tally.started(self.now, start)
+
+    def _brought_up(self, wanted: int) -> int:
+        """A pool does not leave work alone, whatever its policy wants."""
+        if self.running or self.idle or self.starting:
+            return 0
+        crew = Crew((), busy=0, starting=0, waiting=self._in_line()[0])
+        return plan(crew, Bounds(0, self.limits.most, self.idle_timeout, wanted), self.now).start
 
 
 def _plagues(faults: Faults) -> list[tuple[float, str, float]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from millpond.simulate import bounds
-from millpond.simulate.records import Run, Setting, Workload
+from millpond.simulate.records import UNBOUNDED, Run, Setting, Usage, Workload
 
 
 class Bound(NamedTuple):
@@ -43,13 +43,27 @@ class Report(NamedTuple):
     decisions: int
     held: int
     gain_capped: int
+    usage: Usage | None = None  # with a budget
 
     def document(self) -> dict[str, Any]:
         """For JSON."""
-        return {
+        figures = {
             name: round(value, 4) if isinstance(value, float) else value
             for name, value in self._asdict().items()
+            if name != "usage"
         }
+        return figures if self.usage is None else {**figures, "resources": _document(self.usage)}
+
+
+def _document(usage: Usage) -> dict[str, Any]:
+    budget = usage.budget
+    has = {"memory": budget.memory, "cpu": budget.cpu, **budget.tokens}
+    return {
+        "budget": {name: number for name, number in has.items() if number < UNBOUNDED},
+        "peak": {name: round(most, 4) for name, most in usage.peak.items()},
+        "waited": {name: round(seconds, 4) for name, seconds in usage.waited.items()},
+        "binding": usage.binding,
+    }
 
 
 def bound(workload: Workload, start_cost: float) -> Bound:
@@ -89,6 +103,7 @@ def report(policy: str, run: Run, setting: Setting, bound: Bound) -> Report:
         decisions=run.decisions,
         held=run.held,
         gain_capped=run.gain_capped,
+        usage=run.usage,
     )
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from millpond.rules.fit import Budget, Need
 from millpond.rules.observation import Decision, Limits, Observation
+
+UNBOUNDED = 1 << 62  # bytes of a budget in which nothing was said about memory
+ONLY = "job"  # the task of jobs of which no task is known
 
 
 class Workload(NamedTuple):
@@ -17,6 +21,13 @@ class Workload(NamedTuple):
     services: array[float]
     tasks: Sequence[str] = ()  # empty: all of one task
     note: str = ""
+    needs: Mapping[str, Need] = {}  # by task, of a budget; who is not named needs nothing
+    peaks: Mapping[str, int] = {}  # by task: bytes that its jobs really hold, where that is something else
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Its tasks."""
+        return frozenset(self.tasks or (ONLY,))
 
     @property
     def work(self) -> float:
@@ -50,6 +61,7 @@ class Setting(NamedTuple):
     max_wait: float = 10.0
     faults: Faults = Faults()
     seed: int = 1
+    budget: Budget | None = None  # what the jobs may use together; None: as much as they like
 
 
 class Law(Protocol):
@@ -71,6 +83,19 @@ class Minute(NamedTuple):
     worst_wait: float
 
 
+class Usage(NamedTuple):
+    """What became of a budget."""
+
+    budget: Budget
+    peak: Mapping[str, float]  # of memory (bytes), cpu (cores) and tokens: in use or promised at once
+    waited: Mapping[str, float]  # seconds that jobs waited for each, all of them together
+
+    @property
+    def binding(self) -> str | None:
+        """What was waited for the most; None if for nothing."""
+        return max(self.waited, key=lambda name: self.waited[name]) if any(self.waited.values()) else None
+
+
 class Run(NamedTuple):
     """What a policy made of a workload."""
 
@@ -88,3 +113,4 @@ class Run(NamedTuple):
     held: int  # decisions that changed nothing because the data were doubtful
     gain_capped: int  # decisions that were bound by the gain guard
     shrunk_in_outage: int  # workers that left while nothing could be measured
+    usage: Usage | None = None  # with a budget

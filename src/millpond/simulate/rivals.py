@@ -1,7 +1,8 @@
 """Other autoscalers' laws, restated from their documentation behind our signature, to compare with.
 
 Idealised: each sees every waiting and running job, its workers start as quickly as ours, and workers it takes
-away finish what they run. What differs is the law: its signal, its rhythm and its delays. They are not the
+away finish what they run. What differs is the law: its signal, its rhythm and its delays. Delays are the
+documented defaults; those of the latency threshold, which nobody documents, are our choice. They are not the
 products themselves.
 """
 
@@ -10,9 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from millpond.rules.observation import Decision, Memory, Observation
+from millpond.simulate.records import Law
 
 FOREVER = 1e9
 
@@ -109,10 +111,16 @@ class HpaStyle:
 
 @dataclass(frozen=True, slots=True)
 class CeleryStyle:
-    """As many processes as tasks; fewer only so long after the last growth."""
+    """As many processes as tasks, looked at when one comes; fewer only so long after the last growth."""
 
     keepalive: float = 30.0
     counts_only: ClassVar[bool] = True
+    every_arrival: ClassVar[bool] = True  # it may also shrink then
+
+    @property
+    def rhythm(self) -> float:
+        """Its event loop looks so often when nothing comes."""
+        return self.keepalive
 
     def decide(self, observation: Observation, memory: Memory, now: float) -> tuple[Decision, Memory]:
         """With the whole queue in view, which the real one has not."""
@@ -128,7 +136,8 @@ class CeleryStyle:
 
 @dataclass(frozen=True, slots=True)
 class LatencyThreshold:
-    """One more while the oldest job waits longer than this, one less after a calm; read every 10 s."""
+    """One more while the oldest job waits longer than this, one less after a calm; read every 10 s. Services
+    that do so document the threshold and the rhythm; the calm, and that it is a fifth, are our choice."""
 
     up: float = 5.0
     step: int = 1
@@ -186,12 +195,24 @@ def _mean(samples: tuple[tuple[float, float], ...], since: float) -> float:
     return sum(values) / len(values)
 
 
-# What is swept when laws are compared: the knob that each offers its users. Celery's own loop looks at most
-# once a second, so its keep-alive begins there; an HPA that aims beyond 0.9 never grows, for its tolerance.
-KNOBS: dict[str, tuple[Callable[[float], Any], tuple[float, ...]]] = {
-    "keda": (KedaStyle, (1.5, 2, 3, 4, 4.5)),
-    "hpa": (HpaStyle, (0.8, 0.9)),
-    "celery": (CeleryStyle, (1, 5)),
-    "latency": (LatencyThreshold, (0.5, 1, 2, 4, 5, 6)),
-    "knative": (KnativeStyle, (0.9, 1.2, 1.5, 2, 3, 3.3)),
+class Knob(NamedTuple):
+    """What such a law offers its users to set, and the ends between which a setting is looked for."""
+
+    law: Callable[..., Law]
+    strict: float  # the end at which jobs wait least and workers cost most
+    loose: float  # the other one
+    swept: tuple[float, ...]  # by the benchmark, whose jobs take 3 s
+    unit: str = (
+        ""  # what a good setting grows with: "jobs" that a worker begins within the wait, or the "wait"
+    )
+
+
+# Celery's keep-alive is 30 s unless it is set, and is swept in whole seconds from one second on. An HPA that
+# aims beyond 0.9 never grows, for its tolerance.
+KNOBS = {
+    "keda": Knob(KedaStyle, 0.1, 10_000, (1.5, 2, 3, 4, 4.5), "jobs"),
+    "hpa": Knob(HpaStyle, 0.1, 0.9, (0.8, 0.9)),
+    "celery": Knob(CeleryStyle, 30, 1, (1, 2, 5, 10, 30)),
+    "latency": Knob(LatencyThreshold, 0.01, 3600, (0.5, 1, 2, 4, 5, 6), "wait"),
+    "knative": Knob(KnativeStyle, 0.1, 10_000, (0.9, 1.2, 1.5, 2, 3, 3.3), "jobs"),
 }

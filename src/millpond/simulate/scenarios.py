@@ -16,6 +16,7 @@ from millpond.rules.observation import Limits
 from millpond.simulate import arrivals
 from millpond.simulate.records import Faults, Setting, Span, Workload
 from millpond.simulate.services import Service
+from millpond.units import seconds
 
 DAILY = 200_000
 HOUR = 3600.0
@@ -41,6 +42,10 @@ class Scenario(NamedTuple):
         services = service.draw(len(moments), random.Random(f"{self.name}/{seed}/{service}"))
         made = Workload(self.name, moments, services, note=self.title)
         return self.change(made, chance) if self.change else made
+
+    def starting_in(self, cost: float) -> Scenario:
+        """The same jobs on workers that take so long to start."""
+        return self._replace(start_cost=cost, title=f"workers that take {cost:g} s to start")
 
     def setting(self, max_wait: float, start_cost: float, workers: tuple[int, int] | None = None) -> Setting:
         """Its pool."""
@@ -138,7 +143,7 @@ ALL = {
             lambda c: arrivals.by_rate(_steady(4.0, 1), c), faults=Faults(losses=((1800.0, 0.3),)),
         ),
         Scenario(
-            "S15", "very bursty: thirteen times the variance of independent arrivals",
+            "S15", "very bursty: made-up batches, as dispersed as the Azure LLM code trace, 13 a second",
             lambda c: arrivals.in_batches(_steady(2.5, 1), 7.0, c), most=128,
         ),
     )
@@ -147,14 +152,17 @@ ALL = {
 
 def is_scenario(name: str) -> bool:
     """Is there one of this name?"""
-    return name.upper() in ALL
+    return name.partition(":")[0].upper() in ALL
 
 
 def find(name: str) -> Scenario:
-    """A scenario by its name."""
-    try:
-        return ALL[name.upper()]
-    except KeyError:
-        raise OptionError(
-            f"there is no scenario {name!r:.40}{nearest(name.upper(), ALL)}: choose S1 to S15"
-        ) from None
+    """A scenario by its name; `S13:60s` is S13 with workers that take a minute to start."""
+    plain, colon, cost = name.partition(":")
+    found = ALL.get(plain.upper())
+    if found is None:
+        raise OptionError(f"there is no scenario {name!r:.40}{nearest(plain.upper(), ALL)}: choose S1 to S15")
+    if not colon:
+        return found
+    if found.start_cost is None:
+        raise OptionError(f"{name!r:.40}: only S13 is told how long starting takes; use --start-cost")
+    return found.starting_in(seconds(cost, name=f"the start in {name!r:.40}"))

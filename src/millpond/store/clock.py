@@ -11,6 +11,7 @@ import logging
 import time
 from pathlib import Path
 
+from millpond.boot import microseconds as _boot_clock
 from millpond.job import MICROSECONDS
 from millpond.rules.store_time import Mark, behind, first_mark, marked, store_time
 
@@ -109,10 +110,6 @@ class ServerClock:
     def freeze(self) -> None:
         """Stop the clock; from here on only `shift` moves it."""
         self.frozen = _wall_clock()
-
-
-def _boot_clock() -> int:
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000
 
 
 def _wall_clock() -> int:

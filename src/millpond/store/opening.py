@@ -14,27 +14,28 @@ if TYPE_CHECKING:
 EXAMPLES = "sqlite:///jobs.db, postgresql://user@host/database, redis://host:6379/0 or memory://"
 
 
-def open_store(url: str) -> Store:
-    """The store behind a URL. Nothing is connected yet."""
+def open_store(url: str, *, patience: float | None = None) -> Store:
+    """The store behind a URL. Nothing is connected yet. With `patience`, no answer of a server is waited for
+    longer; a file has no connection that could be dead, and its lock comes to who goes on waiting."""
     if not isinstance(url, str):
         raise OptionError(f"a store is a URL or a store object, not {type(url).__name__}: use {EXAMPLES}")
     try:
-        return _opened(url, urlsplit(url).scheme)
+        return _opened(url, urlsplit(url).scheme, patience)
     except OptionError:
         raise
     except ValueError as error:  # a port or an address that cannot be one
         raise OptionError(f"{hide_password(url)!r} is not a store ({error}): use {EXAMPLES}") from None
 
 
-def _opened(url: str, scheme: str) -> Store:
+def _opened(url: str, scheme: str, patience: float | None) -> Store:
     if scheme == "memory":
         return _sqlite(":memory:")
     if scheme == "sqlite":
         return _sqlite(_path(url))
     if scheme in ("postgresql", "postgres"):
-        return _postgres(url)
+        return _postgres(url, patience)
     if scheme in ("redis", "rediss", "valkey", "valkeys", "unix"):
-        return _redis(url)
+        return _redis(url, patience)
     raise OptionError(f"{hide_password(url)!r} is not a store: use {EXAMPLES}")
 
 
@@ -56,19 +57,19 @@ def _sqlite(path: str) -> Store:
     return SQLiteStore(path)
 
 
-def _postgres(url: str) -> Store:
+def _postgres(url: str, patience: float | None) -> Store:
     try:
         from millpond.store.postgres import PostgresStore
     except ImportError as error:
         raise StoreRefused(
             f'PostgreSQL needs its driver: pip install "millpond[postgres]" ({error})'
         ) from error
-    return PostgresStore(url)
+    return PostgresStore(url, patience=patience)
 
 
-def _redis(url: str) -> Store:
+def _redis(url: str, patience: float | None) -> Store:
     try:
         from millpond.store.redis import RedisStore
     except ImportError as error:
         raise StoreRefused(f'Redis needs its driver: pip install "millpond[redis]" ({error})') from error
-    return RedisStore(url)
+    return RedisStore(url, patience=patience)

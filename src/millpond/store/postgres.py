@@ -33,6 +33,7 @@ from millpond.store.clock import ServerClock
 from millpond.store.forks import watch_forks
 from millpond.store.postgres_address import PostgresAddress
 from millpond.store.postgres_arrays import array
+from millpond.store.postgres_bounds import bounds
 from millpond.store.postgres_connection import PatientConnection
 from millpond.store.postgres_statements import THE_CALLERS, Names, text_of
 from millpond.store.protocol import Claim, Document, Exchanged, Tick
@@ -44,16 +45,6 @@ from millpond.store.relational.verbs import RelationalStore
 T = TypeVar("T")
 SCHEMA = 2
 STEPS = {1: "from_1_to_2"}  # the statements that lead from a version to the next
-# The last: a process that is stopped between two statements must not keep its locks
-BEGIN = (
-    "BEGIN; SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = '30s'; "
-    "SET LOCAL idle_in_transaction_session_timeout = '5s'"
-)
-# The same for a session of our own
-BOUNDS = BEGIN.replace("SET LOCAL", "SET").removeprefix("BEGIN; ")
-# For sessions that say single statements whose best plan is always the same: making it anew takes the server
-# longer than the work. Searches are better off with plans of their own.
-BRISK = f"{BOUNDS}; SET plan_cache_mode = force_generic_plan"
 UNHURRIED = "SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = 0"  # who makes tables
 RETRIES = 5  # of a transaction that the server ended to break a deadlock: nothing has happened
 ISOLATION, FRESH = "SHOW transaction_isolation", [("read committed",)]  # each statement sees the latest
@@ -66,8 +57,9 @@ class PostgresStore(RelationalStore):
 
     works_elsewhere = True  # an exchange is the server's work, and the driver's, without the interpreter
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, patience: float | None = None) -> None:
         self._options = PostgresAddress(url)
+        self._bounds = bounds(patience)
         self.url = self._options.shown
         self.schema = self._options.schema
         self.clock = ServerClock()
@@ -173,7 +165,8 @@ class PostgresStore(RelationalStore):
             cursor = psycopg.RawCursor(connection)
             committing = False
             try:
-                connection.execute(BEGIN if self._pooled else "BEGIN")  # a session of our own has its bounds
+                # A session of our own has its bounds
+                connection.execute(self._bounds.begin.encode() if self._pooled else "BEGIN")
                 value = self._drive(cursor, make(self.clock.now()))
                 committing = ending == "COMMIT"
                 connection.execute(ending)
@@ -315,7 +308,7 @@ class PostgresStore(RelationalStore):
                 if not connection.closed and not _has_hung_up(connection):
                     return connection
                 connection.close()
-        return self._connect(self._options.dsn, BRISK if brisk else BOUNDS)
+        return self._connect(self._options.dsn, brisk=brisk)
 
     def before_fork(self) -> None:
         """The child must not find the guard held by a thread it does not have."""
@@ -328,18 +321,24 @@ class PostgresStore(RelationalStore):
             self._listener, self._ear = None, threading.Lock()
         self._guard.release()
 
-    def _connect(self, dsn: str, settings: str = BOUNDS) -> Connection[Row]:
+    def _connect(self, dsn: str, *, brisk: bool = False) -> Connection[Row]:
+        limits = self._bounds
         try:
             connection = PatientConnection.connect(
-                dsn, autocommit=True, connect_timeout=5, keepalives_idle=10, tcp_user_timeout=20_000
+                dsn,
+                autocommit=True,
+                connect_timeout=limits.connect,
+                keepalives_idle=10,
+                tcp_user_timeout=limits.unacknowledged,
             )
+            connection.patience = limits.answer
+            if self._pooled is None and dsn == self._options.dsn:
+                ((pid,),) = connection.execute("SELECT pg_backend_pid()").fetchall()
+                self._pooled = pid != connection.info.backend_pid
+            if self._pooled is False:
+                connection.execute((limits.brisk if brisk else limits.session).encode())
         except psycopg.OperationalError as error:
             raise StoreUnavailable(f"cannot reach {self.url}: {error}") from error
-        if self._pooled is None and dsn == self._options.dsn:
-            ((pid,),) = connection.execute("SELECT pg_backend_pid()").fetchall()
-            self._pooled = pid != connection.info.backend_pid
-        if self._pooled is False:
-            connection.execute(settings.encode())
         if not self._prepares():
             connection.prepare_threshold = None  # not even COMMIT, which the driver would do by itself
         return connection

@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 
 from psycopg import Connection, OperationalError
 
+from millpond.store.postgres_bounds import ANSWER
+
 T = TypeVar("T")
-PATIENCE = 35.0  # above the server's own limit for a statement
 
 
 class NoAnswer(OperationalError):
@@ -23,7 +24,7 @@ class NoAnswer(OperationalError):
 class PatientConnection(Connection[Any]):
     """As psycopg's, but each call ends with an OperationalError when nothing comes within `patience`."""
 
-    patience = PATIENCE
+    patience = ANSWER
 
     def wait(self, gen: Generator[Any, Any, T], *args: Any, **kwargs: Any) -> T:
         """Run one of psycopg's steps, within the bound."""

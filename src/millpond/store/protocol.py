@@ -63,7 +63,11 @@ class Exchanged(msgspec.Struct, frozen=True):
 
     def by_queue(self) -> Mapping[str, int]:
         """How many jobs of which queue were claimed."""
-        return Counter([job.queue for job in self.claimed]) if self.got is None else self.got
+        if self.got is not None:
+            return self.got
+        if len(self.claimed) == 1:  # somebody waits for it
+            return {self.claimed[0].queue: 1}
+        return Counter([job.queue for job in self.claimed])
 
 
 class NodeRecord(msgspec.Struct, frozen=True):

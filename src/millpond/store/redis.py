@@ -51,8 +51,8 @@ ENDED = ("completed", "dead", "cancelled")
 class RedisStore:
     """A store in a namespace of a Redis or Valkey server."""
 
-    def __init__(self, url: str) -> None:
-        self._begin(Server(Address(url)))
+    def __init__(self, url: str, *, patience: float | None = None) -> None:
+        self._begin(Server(Address(url), patience=patience))
 
     @classmethod
     def from_client(cls, client: Any, namespace: str = "millpond") -> RedisStore:

@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 USES = "-- uses: "
+BEGIN = "local early = begin({})\nif early then\n    return early\nend\n"
 FUNCTIONS = frozenset({"enqueue", "exchange"})
 
 
@@ -32,14 +33,15 @@ def script(name: str) -> Script:
     first = body.partition("\n")[0]
     parts = first.removeprefix(USES).split() if first.startswith(USES) else []
     parts_text = "\n".join(_read(part) for part in ("prelude", *parts))
-    source = f"{parts_text}\nbegin(KEYS, ARGV)\n{body}"
+    source = f"{parts_text}\n{BEGIN.format('KEYS, ARGV')}{body}"
     digest = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
     if name not in FUNCTIONS:
         return Script(source, digest)
     function = f"millpond_{name}_{digest[:16]}"  # two versions of us may share a server
     library = (
         f"#!lua name={function}\n{parts_text}\n"
-        f"redis.register_function('{function}', function(keys, told)\nbegin(keys, told)\n{body}\nend)\n"
+        f"redis.register_function('{function}', function(keys, told)\n"
+        f"{BEGIN.format('keys, told')}{body}\nend)\n"
     )
     return Script(source, digest, library, function)
 

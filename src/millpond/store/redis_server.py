@@ -13,7 +13,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
 from weakref import WeakSet
@@ -39,8 +38,15 @@ from millpond.store.redis_answers import CODES, Moved, NoFunctions, Unknown, tra
 from millpond.store.redis_records import pack
 from millpond.store.redis_scripts import Script, script
 
+try:
+    from hiredis import pack_command as _packed
+except ImportError:  # an extra of the driver: all works without
+    _pack: Callable[[Any], bytes] | None = None
+else:
+    _pack = _packed
+
 SCHEMA = 1
-TIMEOUT = 5.0  # seconds an answer, or a connection, is waited for
+TIMEOUT = 5.0  # seconds an answer, or a connection, is waited for at most
 MOVES = 3  # how often a cluster may send us elsewhere
 
 # Clients of the parent, kept for good: letting one go would wait for a lock that a thread of the parent held.
@@ -56,16 +62,24 @@ class Manner(NamedTuple):
     meanwhile: Meanwhile | None = None
 
 
-READS = Manner()
+READS, WRITES = Manner(), Manner(writes=True)
 
 
 class Server:
     """A namespace on a server, or on the node of a cluster that has it."""
 
-    def __init__(self, address: Address | None, client: Any = None, namespace: str = "millpond") -> None:
+    def __init__(
+        self,
+        address: Address | None,
+        client: Any = None,
+        namespace: str = "millpond",
+        *,
+        patience: float | None = None,
+    ) -> None:
         self.url = address.url if address else f"redis client {type(client).__name__}, namespace {namespace}"
         self.key = "{" + (address.namespace if address else namespace) + "}:schema"
         self.clock = ServerClock()
+        self.patience = TIMEOUT if patience is None else min(TIMEOUT, patience)
         self._address = address
         self._given = client
         self._client: Any = client
@@ -76,6 +90,7 @@ class Server:
         self._owner = os.getpid()
         self._checked = False
         self._has_functions = True  # until the server says no
+        self._only: Any = None  # the connections to a server that is no cluster
         self._spare: deque[tuple[Any, Any]] = deque()  # at most about one connection, and the pool it is from
         _servers.add(self)
 
@@ -89,7 +104,8 @@ class Server:
         if self.clock.is_old():
             seconds, microseconds = self.send("TIME")
             self.clock.set(int(seconds) * 1_000_000 + int(microseconds))
-        return self._run(name, arguments, Manner(writes, meanwhile))
+        plain = WRITES if writes else READS
+        return self._run(name, arguments, Manner(writes, meanwhile) if meanwhile else plain)
 
     def _run(self, name: str, arguments: object, manner: Manner) -> Any:
         clock, chosen = self.clock, script(name)
@@ -137,7 +153,10 @@ class Server:
                 if asking is not None:
                     connection.send_command("ASKING")
                     connection.read_response(disable_decoding=True)
-                connection.send_command(*command)
+                if _pack is None or self._given is not None:
+                    connection.send_command(*command)
+                else:  # the driver would look at each word, for types that we do not use
+                    connection.send_packed_command((_pack(command),))
             except self.failures as error:
                 raise self._away(error) from error
             return self._answer(connection, manner)
@@ -168,10 +187,10 @@ class Server:
             ) from error
 
     def _pass_the_time(self, connection: Any, meanwhile: Meanwhile) -> None:
-        until = time.monotonic() + TIMEOUT
+        until = time.monotonic() + self.patience
         while not connection.can_read(LOOK):
             if time.monotonic() > until:
-                raise self._errors.TimeoutError(f"no answer within {TIMEOUT:g} s")
+                raise self._errors.TimeoutError(f"no answer within {self.patience:g} s")
             meanwhile()
 
     def _away(self, error: Exception) -> StoreUnavailable:
@@ -181,13 +200,17 @@ class Server:
     # --- connections ----------------------------------------------------------------------------------
     def _borrowed(self, pool: Any) -> Any:
         """A connection on which nothing waits: the last one used, without the pool's bookkeeping."""
-        with suppress(IndexError):
+        try:
             owner, connection = self._spare.pop()
-            with suppress(*self.failures):
-                if owner is pool and not connection.can_read():
-                    return connection
-            connection.disconnect()
-            owner.release(connection)
+        except IndexError:
+            return self._connected(pool)
+        try:
+            if owner is pool and not connection.can_read():
+                return connection
+        except self.failures:
+            pass
+        connection.disconnect()
+        owner.release(connection)
         return self._connected(pool)
 
     def _return(self, pool: Any, connection: Any) -> None:
@@ -207,11 +230,15 @@ class Server:
 
     def _pool(self, asking: Any = None) -> Any:
         """The connections to the node that has our keys."""
+        only = self._only  # another thread may just be closing
+        if only is not None and asking is None and self._owner == os.getpid():
+            return only
         with self._guard:
             client = self._open()
             try:
                 if not hasattr(client, "get_node_from_key"):
-                    return client.connection_pool
+                    self._only = client.connection_pool
+                    return self._only
                 if asking is not None:
                     node = client.get_node(host=asking.host, port=asking.port)
                 else:
@@ -222,19 +249,19 @@ class Server:
 
     def _open(self) -> Any:
         if self._owner != os.getpid():
-            self._owner = os.getpid()
             _inherited.extend((self._client, self._spare))
             self._spare = deque()
-            self._client, self._checked = self._given, False
+            self._client, self._checked, self._only = self._given, False, None
+            self._owner = os.getpid()  # last: whoever sees it asks no lock before using what is there
         if self._client is None:
-            self._client = self._connect()
+            self._client, self._only = self._connect(), None
         return self._client
 
     def _connect(self) -> Any:
         assert self._address is not None
         options: dict[str, Any] = {
-            "socket_timeout": TIMEOUT,
-            "socket_connect_timeout": TIMEOUT,
+            "socket_timeout": self.patience,
+            "socket_connect_timeout": self.patience,
             "socket_keepalive": True,
             "retry": Retry(NoBackoff(), 0),
             "protocol": 2,
@@ -286,7 +313,7 @@ class Server:
         with self._guard:
             if self._given is None and self._client is not None and self._owner == os.getpid():
                 self._client.close()  # with those that are lent, and the spare one is
-            self._client, self._checked = self._given, False
+            self._client, self._checked, self._only = self._given, False, None
             self._spare.clear()
 
     # --- what the server must be --------------------------------------------------------------------------
@@ -308,8 +335,9 @@ class Server:
         if self._address is None or self._address.cluster:
             return
         if self.info("cluster").get("cluster_enabled") == "1":
-            self._client.close()
             self._address.cluster = True
+            before, self._client, self._only = self._client, None, None  # a failed `_connect` is made up for
+            before.close()
             self._client = self._connect()
 
     def _refuse_eviction(self) -> None:
@@ -328,8 +356,9 @@ class Server:
             return self._ready()
 
     def _prepare(self) -> bool:
-        """Make the namespace if it is new (True), refuse it if another version has made it."""
-        found, created = self._run("open", (str(SCHEMA),), Manner(writes=True))
+        """Make the namespace if it is new (True), refuse it if another version has made it. An answer that is
+        lost leaves nothing unknown: nothing of the call for which we look has been sent."""
+        found, created = self._run("open", (str(SCHEMA),), READS)
         version = int(found) if found.isdigit() else -1
         if version != SCHEMA:
             newer = " with the newer Millpond that made it" if version > SCHEMA else ""

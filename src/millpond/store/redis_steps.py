@@ -17,6 +17,8 @@ BYTES = 16 * 1024 * 1024  # of payload in one step
 
 def in_steps(jobs: Sequence[NewJob]) -> list[Sequence[NewJob]]:
     """What each script stores. A batch in which a child stands before its parent stays whole."""
+    if len(jobs) == 1:
+        return [jobs]
     if (len(jobs) <= JOBS and sum(len(job.payload) for job in jobs) <= BYTES) or _has_early_child(jobs):
         return [jobs]
     steps: list[Sequence[NewJob]] = []

@@ -60,15 +60,16 @@ class Subscription:
         return any(self._server.send("EXISTS", f"{prefix}lines:{queue}") for queue in new)
 
     def _listen(self, queues: Sequence[str], until: float) -> bool:
+        """What came since the last wait is one hint, however much it was; of what comes later, the first."""
+        connection = self._connection
         wanted = {f"{self._server.key.removesuffix('schema')}wake:{queue}".encode() for queue in queues}
         heard = False
-        while True:
-            left = 0.0 if heard else min(STEP, max(0.0, until - time.monotonic()))
-            if self._connection.can_read(timeout=left):
-                message = self._connection.read_response(disable_decoding=True)
-                heard = heard or message[1] in wanted
-            elif heard or time.monotonic() >= until:
-                return heard
+        while connection.can_read(timeout=0.0):
+            heard = connection.read_response(disable_decoding=True)[1] in wanted or heard
+        while not heard and (left := until - time.monotonic()) > 0 and self._connection is connection:
+            if connection.can_read(timeout=min(STEP, left)):
+                heard = connection.read_response(disable_decoding=True)[1] in wanted
+        return heard
 
     def close(self) -> None:
         """Stop listening."""

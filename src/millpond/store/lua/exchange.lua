@@ -1,27 +1,10 @@
--- uses: lines ends settling claiming
+-- uses: lines ends settling claiming single
 -- {node, sequence, verdicts, started, progress, claims, going on} -> {"ok", rows, stale, cancelling, unfinished}
 
-local function is_greater(a, b)
-    if #a ~= #b then
-        return #a > #b
-    end
-    for place = 1, #a do
-        local x, y = string.byte(a, place), string.byte(b, place)
-        if x ~= y then
-            return x > y
-        end
-    end
-    return false
-end
-
 local node, stale, rows = args[1], {}, {}
-local record = call('HMGET', P .. 'node:' .. node, 'sequence', 'sealed')
-if not record[1] then
-    return {'unknown'}
-elseif record[2] == '1' then
-    return {'sealed'}
-elseif not is_greater(args[2], record[1]) and not (args[7] and args[2] == record[1]) then
-    return {'replayed'}
+local refusal = refused(node)
+if refusal then
+    return {refusal}
 end
 call('HSET', P .. 'node:' .. node, 'sequence', args[2])
 
