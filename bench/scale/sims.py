@@ -18,7 +18,9 @@ from millpond import Pool
 
 DAYS = ("S1", "S2", "S3")
 SERVICES = ("exp:3s", "lognormal:3s:10", "pareto:3s:1.5")
-SEEDS = (3, 1)  # a fresh one, and the one on whose stretches the law's constants were chosen
+# A fresh one: nothing was chosen by it, so whoever changes the law takes another; and the one on whose
+# stretches the law's constants were chosen
+SEEDS = (4, 1)
 HARD = ("S4", "S5", "S6", "S7", "S8", "S9", "S10", "S11", "S12", "S13", "S14", "S15")
 ROUND = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)  # seconds that are charged
 
@@ -38,8 +40,9 @@ def wanted(measured: float, *, quick: bool = False) -> list[Part]:
         for seed, service, day in (days[:1] if quick else days)
         for chosen in (EVERYTHING if (seed, service) == (SEEDS[0], SERVICES[0]) else SWEPT)
     ]
-    hard = [] if quick else [Part(name, SERVICES[0], "wait 10", cost, 1, prints["wait 10"]) for name in HARD]
-    return hard + parts
+    ours = "wait 10"
+    hard = [Part(name, SERVICES[0], ours, cost, SEEDS[1], prints[ours]) for name in HARD]
+    return parts if quick else hard + parts
 
 
 def rows(

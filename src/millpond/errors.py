@@ -172,7 +172,8 @@ class Death(NamedTuple):
 class WorkerDied(PoolError, BrokenProcessPool):
     """The worker died while it ran this task; every other task of the pool is unaffected.
 
-    With `suspects` above one, several tasks had begun in that worker and any of them may be the cause.
+    With `suspects` above one, several tasks had begun in that worker and any of them may be the cause. With
+    none, it was stopped because of another task that ran too long or had to be killed.
     """
 
     def __init__(self, message: str, death: Death) -> None:

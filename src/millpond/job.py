@@ -171,7 +171,8 @@ class TimedOut(msgspec.Struct, frozen=True, tag=True):
 
 
 class Crashed(msgspec.Struct, frozen=True, tag=True):
-    """Its worker died; with `suspects` > 1 other jobs had begun in it and any may be the cause."""
+    """Its worker died; with `suspects` > 1 other jobs had begun in it and any may be the cause; with 0 the
+    cause is known, and another job."""
 
     failure: Failure
     suspects: int = 1

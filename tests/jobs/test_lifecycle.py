@@ -47,6 +47,7 @@ TABLE: dict[str, tuple[Outcome, dict[str, int], JobState, str | None, tuple[int,
     "crashed": (Crashed(ERROR), {}, QUEUED, None, (3, 1, 2, 1)),
     "crashed for the last time": (Crashed(ERROR), {"crashes": 2}, DEAD, "crashed", (3, 1, 3, 1)),
     "crashed among others": (Crashed(ERROR, suspects=2), {"crashes": 2}, QUEUED, None, (3, 1, 2, 1)),
+    "stopped with another": (Crashed(ERROR, suspects=0), {"crashes": 2}, QUEUED, None, (3, 1, 2, 1)),
     "killed for memory": (OutOfMemory(ERROR), {}, QUEUED, None, (3, 1, 2, 1)),
     "killed for memory for the last time": (OutOfMemory(ERROR), {"crashes": 2}, DEAD, "memory", (3, 1, 3, 1)),
     "stopped for memory": (OutOfMemory(ERROR, preempted=True), {"crashes": 2}, QUEUED, None, (3, 1, 2, 2)),
@@ -84,7 +85,11 @@ def test_every_step_of_a_running_job_is_taken_by_some_outcome():
     assert taken == {after for before, after in STEPS if before is RUNNING}
 
 
-KEEPS = [Crashed(ERROR), Crashed(ERROR, suspects=3), Lost(started=True), Lost(started=False), Released()]
+KEEPS = [
+    *(Crashed(ERROR, suspects=number) for number in (0, 1, 3)),
+    *(Lost(started=started) for started in (True, False)),
+    Released(),
+]
 
 
 @pytest.mark.parametrize("outcome", KEEPS)
@@ -110,6 +115,8 @@ def test_retry_and_snooze_take_a_new_place(outcome, delay):
     ("outcome", "was", "becomes"),
     [
         (Crashed(ERROR, suspects=2), False, True),
+        (Crashed(ERROR, suspects=0), False, False),
+        (Crashed(ERROR, suspects=0), True, True),
         (Crashed(ERROR), True, True),
         (Crashed(ERROR), False, False),
         (Lost(started=True), True, True),

@@ -31,7 +31,7 @@ def test_a_critical_job_overtakes_what_was_claimed_before_it_and_has_not_begun(a
     usual = mark.enqueue_many([(str(marks), f"usual {number}") for number in range(2)])
     until(lambda: len(pool.held) == 3, "the usual ones are claimed")
     urgent = mark.using(priority=Priority.CRITICAL).enqueue(str(marks), "urgent")
-    until(lambda: urgent.id in pool.held, "the urgent one is claimed")
+    until(lambda: urgent.id in pool.held or len(pool.held) == 1, "it is claimed, or the others went back")
     go.touch()
     all_ended([first, *usual, urgent])
     names = marks.read_text().splitlines()

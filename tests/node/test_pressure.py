@@ -119,6 +119,39 @@ def test_in_a_container_that_sees_the_path_of_its_host_the_top_is_its_own_group(
     assert found.cores() == 1.5
 
 
+def test_groups_within_a_container_that_sees_the_paths_of_its_host_are_found(machine):
+    found = machine(
+        {
+            "proc/self/cgroup": "0::/docker/abc/system.slice/x\n",
+            "proc/self/mountinfo": "30 1 0:26 /docker/abc /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+            f"{GROUP}/memory.max": f"{4 * GB}\n",
+            f"{GROUP}/system.slice/x/memory.max": f"{GB}\n",
+            f"{GROUP}/system.slice/x/memory.events": "oom_kill 2\n",
+            f"{GROUP}/system.slice/cpu.max": "150000 100000\n",
+        }
+    )
+    assert limits(found) == [GB, 4 * GB, WHOLE]
+    assert found.cores() == 1.5
+    assert found.oom_kills() == 2
+
+
+def test_the_same_of_version_1_where_each_controller_has_its_own_mount(machine):
+    found = machine(
+        {
+            "proc/self/cgroup": "4:memory:/docker/abc/x\n2:cpu,cpuacct:/docker/abcdef/x\n",
+            "proc/self/mountinfo": (
+                "31 1 0:27 /docker/abc /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+                "32 1 0:28 /docker/abc /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
+            ),
+            f"{GROUP}/memory/x/memory.limit_in_bytes": f"{GB}\n",
+            f"{GROUP}/cpu/x/cpu.cfs_quota_us": "250000\n",
+            f"{GROUP}/cpu/x/cpu.cfs_period_us": "100000\n",
+        }
+    )
+    assert limits(found) == [GB, WHOLE]
+    assert found.cores() == 64.0  # another group, whose name only begins like ours
+
+
 def test_a_limit_that_changes_is_seen_at_the_next_look(machine, tmp_path):
     found = machine(
         {

@@ -39,17 +39,22 @@ class Crowd:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.most = 0
+        self._guard = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
     def now(self) -> int:
-        """Of those that live: one that was killed leaves its mark behind."""
-        return sum(os.path.exists(f"/proc/{mark.name.partition('-')[0]}") for mark in self.folder.iterdir())
+        """Of those that live: one that was killed leaves its mark behind. Whoever looks has seen them."""
+        with self._guard:
+            marks = [mark.name.partition("-")[0] for mark in self.folder.iterdir()]
+            number = sum(os.path.exists(f"/proc/{pid}") for pid in marks)
+            self.most = max(self.most, number)
+            return number
 
     def _watch(self) -> None:
         while not self._stop.wait(0.01):
-            self.most = max(self.most, self.now())
+            self.now()
 
     def stop(self) -> int:
         self._stop.set()

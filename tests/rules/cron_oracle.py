@@ -7,6 +7,7 @@ with what it judges, but for the offsets of the zones, which both read from the 
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from functools import cache
 from zoneinfo import ZoneInfo
@@ -83,7 +84,7 @@ def _in_week(field: str, of_week: Minutes, of_month: Minutes, last: Minutes) -> 
 
 
 def is_about_distances(expression: str) -> bool:
-    hours = expression.split()[1]
+    hours = re.sub(r"\b(\d+)-\1(/\d+)?\b", r"\1", expression.split()[1])  # a span of one hour is that hour
     return "*" in hours or "/" in hours or numbers(hours, 0, 23) == set(range(24))
 
 

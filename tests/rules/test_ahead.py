@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,6 +30,28 @@ def test_what_is_claimed_ahead_is_worth_at_most_a_second_of_each_worker(workers,
 @given(small, st.floats(1.0, 1e4), seconds)
 def test_of_long_jobs_nothing_is_claimed_ahead(workers, run, round_trip):
     assert ahead.wanted(workers, 1, run + 0.001, round_trip) == workers
+
+
+@given(small, small, seconds, seconds)
+def test_nothing_is_claimed_ahead_behind_workers_that_are_stuck(workers, concurrency, run, round_trip):
+    places = workers * concurrency
+    wanted = [
+        ahead.wanted(workers, concurrency, run, round_trip, long=long) for long in (0, places // 2, places)
+    ]
+    assert wanted == sorted(wanted, reverse=True)
+    assert wanted[-1] == places
+
+
+@pytest.mark.parametrize(
+    ("long", "unbegun", "stuck"), [(4, 1, True), (5, 9, True), (3, 9, False), (4, 0, False)]
+)
+def test_what_waits_behind_nothing_but_long_jobs_is_stuck(long, unbegun, stuck):
+    assert ahead.is_stuck(long, 4, unbegun) is stuck
+
+
+@pytest.mark.parametrize(("held", "loners", "counted"), [(5, 0, 5), (5, 3, 2), (9, 9, 5), (4, 4, 0)])
+def test_jobs_that_run_alone_take_no_room_until_there_are_many(held, loners, counted):
+    assert ahead.beside(held, loners, places=4) == counted
 
 
 @given(st.integers(0, 5000), st.integers(0, 5000), st.integers(1, 500))

@@ -9,7 +9,7 @@ from itertools import pairwise
 from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from millpond.errors import OptionError
@@ -89,6 +89,7 @@ def is_a_day_at_all(expression: str) -> bool:
 
 @settings(deadline=None, max_examples=60)
 @given(expressions.filter(is_a_day_at_all), st.sampled_from(HARD), policies, st.sampled_from(SEASONS))
+@example("0 2-2/1 * * *", "Europe/Berlin", ("end", "first"), SEASONS[0])
 def test_expressions_made_at_random_fire_as_the_walk_over_the_minutes_says(expression, zone, policy, begin):
     gap, fold = policy
     end = begin + 62 * A_DAY

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millpond.rules.estimate import PRIOR, Estimates
+from millpond.rules.estimate import ANY, PRIOR, Estimates
 
 
 def after(estimates, seconds, arrivals=0, runs=(), task="t"):
@@ -55,6 +55,18 @@ def test_jobs_that_all_became_longer_are_believed_soon():
 def test_a_run_that_is_longer_than_usual_counts_before_it_ends():
     assert load(known(), running=[0.5]).service == pytest.approx(1.0)
     assert load(known(), running=[8.0] * 20).service > 2
+
+
+def test_how_much_runs_vary_is_known_after_some_of_them():
+    assert load(known(runs=19)).spread == 1.0  # too few to tell
+    assert load(known()).spread == pytest.approx(0.0)
+    assert load(after(Estimates(counted_at=0.0), 1.0, runs=[1.0, 7.4] * 50)).spread == pytest.approx(1.0, 0.1)
+
+
+def test_jobs_of_which_only_the_queue_is_known_vary_as_the_others_do():
+    found = {one.task: one.spread for one in known().loads({ANY: 5}).tasks}
+    assert found[ANY] == pytest.approx(0.0)
+    assert Estimates().loads({ANY: 5}).tasks[0].spread == 1.0
 
 
 def test_what_runs_is_expected_to_take_as_long_again():

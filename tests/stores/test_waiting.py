@@ -12,7 +12,7 @@ import pytest
 from millpond.job import Released, Slot
 from millpond.store.opening import open_store
 from millpond.store.protocol import Filter
-from tests.stores.acting import Node, dead_job, new_job, opened, put
+from tests.stores.acting import Node, dead_job, new_job, opened, put, put_many
 from tests.stores.places import address_and_name
 
 PUT = """
@@ -72,6 +72,20 @@ def listen():
 def test_nothing_comes_of_nothing(store):
     assert store.wait(["default"], 0.01) is False
     assert store.wait(["default"], 0.0) is False
+
+
+def test_a_claim_that_gets_nothing_wakes_nobody(store):
+    """A node whose one pool is full and whose other has nothing to do would wake itself for ever."""
+    put(store, new_job(queue="full"))
+    node = Node(store)
+    store.configure(queue="slow", rate=0.001)
+    put_many(store, 3, queue="slow")
+    while node.claim(queue="slow"):
+        pass  # what the rate allows at first
+    store.wait(["full", "slow"], 0.0)  # what is to be heard of that was heard
+    for queue in ("empty", "slow"):
+        assert node.claim(queue=queue) == []
+        assert store.wait(["full", "slow"], 0.0) is False
 
 
 @pytest.mark.parametrize("fresh", [True, False])

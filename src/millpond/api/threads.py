@@ -17,6 +17,7 @@ from millpond.api.problems import Problem
 
 P = ParamSpec("P")
 R = TypeVar("R")
+STOPPING = "this server is stopping"
 
 
 class Threads:
@@ -32,7 +33,7 @@ class Threads:
     async def call(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """The function's result; a Problem when there is no room or no answer in time."""
         if self._closed:
-            raise Problem("overloaded", "this server is stopping")
+            raise Problem("overloaded", STOPPING)
         if self._taken >= self._room:
             raise Problem("overloaded", f"{self._taken} requests wait for the store already")
         loop = asyncio.get_running_loop()
@@ -46,6 +47,10 @@ class Threads:
             if future.done():
                 raise  # the function's own, such as a store that is busy
             raise Problem("timed-out", f"the store did not answer within {self._patience:g} s") from None
+        except asyncio.CancelledError:
+            if not future.cancelled():
+                raise  # the request itself was given up
+            raise Problem("overloaded", STOPPING) from None  # it stood in line when this was closed
 
     def _is_done(self, future: asyncio.Future[Any]) -> None:
         self._taken -= 1

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from millpond.boot import microseconds
 from millpond.errors import NodeRefused, OutcomeUnknown, StoreError
 from millpond.job import MICROSECONDS, Job, Lost, Outcome, OutOfMemory, Raised, Released, Settlement
-from millpond.node.settle import End, Ended
+from millpond.node.settle import End, Ended, size_of
 from millpond.node.speaking import Speaker
 from millpond.node.tally import Durations
 from millpond.rules import batch
@@ -212,6 +212,7 @@ class ClaimLoop:
                 line.put(end, name, offset, pool.tally)
         except Exception:  # a bug; the job must not stay claimed for ever
             logger.exception("The end of job %s cannot be understood: it counts as lost", task.job.id)
+            self.state.budget.ended(task)
             end = End(task, Lost(started=True), None, microseconds())
             if not task.disowned:
                 line.put(end, name, offset, pool.tally)
@@ -245,9 +246,9 @@ class ClaimLoop:
         self._watch_at = now + WATCH
         tasks = []
         for pool in self.state.pools.values():
-            if not pool.held:
-                continue
-            for task, since in pool.begun():
+            begun = pool.begun() if pool.held else []
+            pool.look(begun, now)
+            for task, since in begun:
                 task.begun_at = since
                 if not task.told and not task.disowned and now - since >= BEGUN_FOR:
                     tasks.append(task)
@@ -275,6 +276,9 @@ class ClaimLoop:
             return []
         if due:
             self._look_at = now + POLL * random.uniform(0.9, 1.1)  # nodes must not march in step
+        if due or self.hinted:
+            for pool in state.pools.values():
+                pool.news_at = now
         self.hinted = False
         claims = [claim for pool in state.pools.values() for claim in pool.claims(self.round_trip)]
         if state.budget.active:
@@ -352,6 +356,7 @@ class ClaimLoop:
         now, is_pressed = time.monotonic(), False
         asked: Counter[str] = Counter()  # of a queue in which some jobs need something, in two steps
         first: dict[str, int] = {}
+        may_have_more: set[QueuePool] = set()  # pools with room left
         for claim in claims:
             first.setdefault(claim.queue, claim.limit)
             asked[claim.queue] += claim.limit
@@ -363,8 +368,10 @@ class ClaimLoop:
                 self._full = True  # all that the first step asked for: there may be more of those
             if number < limit:
                 pool.short_at[queue] = now
+                may_have_more.add(pool)
             else:
                 is_pressed = True
+        self._full = self._full or any(pool.may_have_more() for pool in may_have_more)
         if is_pressed:
             self.state.pressed()
 
@@ -422,7 +429,7 @@ class ClaimLoop:
         said = settlement(job, outcome, self.state.identity.id, now=self.state.store_now())
         self.state.by_queue[job.queue].tally.ended(said, outcome)
         self.state.line.waiting.append(said)
-        self.state.line.size += 500
+        self.state.line.size += size_of(said)
 
     # --- trouble ------------------------------------------------------------------------------------------
     def _fine(self) -> None:
@@ -464,9 +471,10 @@ class ClaimLoop:
             self._tell(said)
             state.line.settled(len(said))
             self.settled += len(said)
-        known = {said.id for said in state.line.waiting} | {end[0].job.id for end in list(state.line.raw)}
+        known = {(said.id, said.token) for said in state.line.waiting}
+        known |= {(end[0].job.id, end[0].job.token) for end in list(state.line.raw)}
         for job in held.jobs:
-            if job.id not in known and not state.holds(job):
+            if (job.id, job.token) not in known and not state.holds(job):
                 self._give_up(job, Released())  # claimed in the answer that was lost
         self._fine()
         return True

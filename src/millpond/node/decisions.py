@@ -28,12 +28,14 @@ LOG = "decisions"
 KEEP = 1000  # decisions that the store remembers
 MOST_UNTOLD = 100  # that wait while the store is away; older ones are forgotten
 REMIND = 60.0  # seconds between two lines of a pool whose size does not change
+# The terms that send nobody away: where one of these decided, who is gone had been idle. Others are caps.
+WITHOUT_HASTE = ("", "base", "running", "backlog", "depth", "demand", "budget", "warm", "min", "hold")
 
 
 class Told(NamedTuple):
     """What was last said about a pool."""
 
-    size: int
+    size: int  # that it has; in shadow the one that was recommended
     at: float
 
 
@@ -44,24 +46,35 @@ class Telling:
         self._state = state
         self._events = events
         self._told: dict[str, Told] = {}
+        self._sent: dict[str, Decision] = {}  # by pool: the last one, if it told workers to leave
         self._untold: deque[bytes] = deque(maxlen=MOST_UNTOLD)
 
     def tell(self, settings: PoolSettings, decision: Decision, now: float) -> None:
         """Say what is new about a pool."""
-        name = settings.name
-        last = self._told.get(name)
-        before = decision.alive if last is None else last.size
-        after = _size(decision, before)
+        name, last = settings.name, self._told.get(settings.name)
+        sent = self._was_sent(name, decision)
+        known = decision.alive if last is None else last.size
+        after = decision.wanted if settings.shadow else _size(decision, known)
         is_due = last is None or now - last.at >= REMIND
-        if after == before and not (is_due and settings.least < settings.most):
+        if after == known and not (is_due and settings.least < settings.most):
             self._told.setdefault(name, Told(after, now))
             return
         self._told[name] = Told(after, now)
-        said = words_of(name, decision, before, after)
+        before = decision.alive if settings.shadow else known
+        cause = sent if sent is not None and after < before else decision
+        said = recommended(name, decision) if settings.shadow else words_of(name, cause, before, after)
         if after != before and not settings.shadow:
             kind = ScaledUp if after > before else ScaledDown
             self._events.publish(kind(name, before, after, said))
         self._untold.append(self._line(settings, decision, (before, after), said))
+
+    def _was_sent(self, name: str, decision: Decision) -> Decision | None:
+        """The decision before, if it told workers to leave: they are gone at this one, which may know no
+        reason for it any more."""
+        sent = self._sent.pop(name, None)
+        if decision.leave:
+            self._sent[name] = decision
+        return None if decision.leave or _is_cap(decision) else sent
 
     def _line(self, settings: PoolSettings, decision: Decision, step: tuple[int, int], said: str) -> bytes:
         document = {
@@ -97,13 +110,29 @@ def _size(decision: Decision, before: int) -> int:
     return decision.alive
 
 
+def _is_cap(decision: Decision) -> bool:
+    return decision.binding not in WITHOUT_HASTE
+
+
 def words_of(name: str, decision: Decision, before: int, after: int) -> str:
-    """The decision in a sentence."""
-    if after < before:
-        return f"{name} {before} -> {after}: idle for {decision.idle_timeout:g} s"
-    if after > before:  # also when they were brought in before this was decided, by a new minimum
-        decision = decision._replace(alive=before, wanted=after)
-    return sentence(name, decision)
+    """The decision in a sentence. The change is what was seen: workers may have come before this was decided,
+    by a new minimum, and who was told to leave goes when its job ends."""
+    if after == before:
+        return sentence(name, decision)
+    if after > before or _is_cap(decision):
+        return sentence(name, decision._replace(alive=before, wanted=after))
+    why = "more than there may be" if decision.leave else f"idle for {decision.idle_timeout:g} s"
+    return f"{name} {before} -> {after}: {why}"
+
+
+def recommended(name: str, decision: Decision) -> str:
+    """What a policy in shadow would do with the pool as it is, and why."""
+    return sentence(f"{name} {decision.alive}, recommended", decision._replace(alive=decision.wanted))
+
+
+def said_of(settings: PoolSettings, decision: Decision) -> str:
+    """How things stand with a pool, in a sentence."""
+    return (recommended if settings.shadow else sentence)(settings.name, decision)
 
 
 def share_of(settings: PoolSettings, decision: Decision | None, workers: int, desired: int) -> PoolShare:
@@ -118,7 +147,7 @@ def share_of(settings: PoolSettings, decision: Decision | None, workers: int, de
         wanted=settings.least if decision is None else decision.wanted,
         desired=desired,
         shadow=settings.shadow,
-        sentence="" if decision is None else sentence(settings.name, decision),
+        sentence="" if decision is None else said_of(settings, decision),
     )
 
 

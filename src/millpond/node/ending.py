@@ -57,10 +57,13 @@ class Endings:
         if task.disowned or link is None or not link.inflight:
             return "kill"  # it is others' by now, or has not begun
         chosen = self._chosen.get(job_id)
+        # What waits behind it in a worker for one job at a time is no neighbour: it goes elsewhere
+        neighbours = len(link.inflight) - 1 if link.concurrency > 1 else 0
         if chosen is None:
-            # What waits behind it in a worker for one job at a time is no neighbour: it goes elsewhere
-            neighbours = len(link.inflight) - 1 if link.concurrency > 1 else 0
-            chosen = self._chosen[job_id] = ending(neighbours, now)
+            chosen = ending(neighbours, now)
+        elif neighbours and chosen.terminate_at is not None:  # it was alone when its end was first wanted
+            chosen = ending(neighbours, chosen.asked_at)
+        self._chosen[job_id] = chosen
         return end_step(chosen, now)
 
     def _forget(self, job_id: str) -> None:
@@ -76,7 +79,10 @@ def nudge(pool: QueuePool, task: JobTask, step: End) -> None:
         if link is None or link.closed or task.number not in link.inflight:
             return
         if step == "terminate":
+            if link.concurrency > 1 and len(link.inflight) > 1:
+                return  # it was alone a moment ago: the next look finds its neighbours
             if task.number in link.running():  # else the signal would hit another job
+                task.interrupted = True  # before it can answer
                 link.signal(signal.SIGTERM)
         elif link.concurrency == 1:
             link.page.ask_to_stop(task.number)

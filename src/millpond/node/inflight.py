@@ -39,7 +39,7 @@ class JobTask(Task):
     told = False  # the store knows that it has begun
     cancelling_at: float | None = None  # since when its end is wanted
     stopped = False  # by this node, which ends
-    interrupted = False  # by a CancelledError where it waits, for the same reason
+    interrupted = False  # by a CancelledError where it waits, or by SIGTERM, for whatever reason
     disowned = False  # the store gave it to somebody else
     need: Need | None = None  # what the node's budget has set aside for it, or will
     peak = 0  # the most memory that its worker was seen with, beyond that of a fresh one

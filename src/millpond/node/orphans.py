@@ -11,10 +11,13 @@ import gc
 import os
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
 PR_GET_CHILD_SUBREAPER = 37
+
+_hidden: list[weakref.ref[object]] = []  # the Popens that the collector does not list any more
 
 
 class Undertaker:
@@ -58,18 +61,37 @@ def _zombies(parent: int) -> Iterator[int]:
             yield int(folder.name)
 
 
+def freeze() -> None:
+    """`gc.freeze()`, which takes every object out of the collector's lists: the Popens are noted first,
+    or they could not be found again. One that another thread makes between the two calls is missed."""
+    things = gc.get_objects()
+    gc.freeze()
+    _hidden.extend(weakref.ref(thing) for thing in things if _is_popen(thing))
+
+
+def unfreeze() -> None:
+    """`gc.unfreeze()`: the collector lists all of them again."""
+    gc.unfreeze()
+    _hidden.clear()
+
+
 def _claimed() -> set[int]:
     """Children that an object of this program stands for: it wants their exit code.
 
-    Goes through the heap, which takes milliseconds, but only when there is an orphan.
+    Goes through what the collector lists, which takes milliseconds, but only when there is an orphan; and
+    through what `freeze` has noted. A program that calls `gc.freeze` itself hides its own from us.
     """
     found: set[int] = set()
-    for thing in gc.get_objects():
-        # By its type alone: `isinstance` would ask the object, and a proxy may do anything then.
-        if issubclass(type(thing), subprocess.Popen) and getattr(thing, "returncode", 0) is None:
+    for thing in (*gc.get_objects(), *(reference() for reference in _hidden)):
+        if _is_popen(thing) and getattr(thing, "returncode", 0) is None:
             found.add(getattr(thing, "pid", 0))
     processes = sys.modules.get("multiprocessing.process")
     return found | {child.pid for child in getattr(processes, "_children", ())}
+
+
+def _is_popen(thing: object) -> bool:
+    """By its type alone: `isinstance` would ask the object, and a proxy may do anything then."""
+    return issubclass(type(thing), subprocess.Popen)
 
 
 def _is_subreaper() -> bool:

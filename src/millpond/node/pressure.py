@@ -31,6 +31,13 @@ class Level(NamedTuple):
         return self.limit - self.headroom - self.used
 
 
+class Mount(NamedTuple):
+    """A place where cgroups are to be seen."""
+
+    folder: str
+    top: str  # the group that this folder is; those above it are not to be seen
+
+
 class Machine:
     """Where to read; `root` is for tests."""
 
@@ -42,9 +49,9 @@ class Machine:
         """The folders of our cgroups: a container may be moved, and its limits change while it runs."""
         mounts = self._mounts()
         paths = self._memberships()
-        self._v2 = _upwards(mounts.get(""), paths.get(""))
-        self._v1 = _upwards(mounts.get("memory"), paths.get("memory"))
-        self._cpu = _upwards(mounts.get("cpu"), paths.get("cpu"))
+        self._v2, self._v1, self._cpu = (
+            _upwards(mounts.get(controller), paths.get(controller)) for controller in ("", "memory", "cpu")
+        )
         self._limits_v2 = [(folder, self._least(folder, "memory.max", "memory.high")) for folder in self._v2]
         self._limits_v1 = [(folder, self._least(folder, "memory.limit_in_bytes")) for folder in self._v1]
 
@@ -111,19 +118,20 @@ class Machine:
         return None
 
     # --- files ----------------------------------------------------------------------------------------
-    def _mounts(self) -> dict[str, str]:
+    def _mounts(self) -> dict[str, Mount]:
         """Where each controller is mounted; '' is version 2."""
-        found: dict[str, str] = {}
+        found: dict[str, Mount] = {}
         for line in self._read(f"{self._root}/proc/self/mountinfo").splitlines():
             left, _, right = line.partition(" - ")
             fields, kind = left.split(), right.split()
             if len(fields) < 5 or len(kind) < 3:
                 continue
+            mount = Mount(self._root + fields[4], fields[3])
             if kind[0] == "cgroup2":
-                found.setdefault("", self._root + fields[4])
+                found.setdefault("", mount)
             elif kind[0] == "cgroup":
                 for controller in kind[2].split(","):
-                    found.setdefault(controller, self._root + fields[4])
+                    found.setdefault(controller, mount)
         return found
 
     def _memberships(self) -> dict[str, str]:
@@ -179,14 +187,20 @@ class KernelKills:
         return True
 
 
-def _upwards(mount: str | None, path: str | None) -> list[str]:
-    """The folder of a cgroup and those above it. In a container the path may be one of the host's, of which
-    only the top is to be seen: that is its own group then."""
+def _upwards(mount: Mount | None, path: str | None) -> list[str]:
+    """The folder of a cgroup and those above it. In a container the path may be one of the host's: what leads
+    to the top of what is mounted is no part of it here. If the rest is not to be seen, the top is our own."""
     if mount is None or path is None:
         return []
-    parts = [part for part in path.split("/") if part]
-    folders = ["/".join([mount, *parts[:depth]]) for depth in range(len(parts), -1, -1)]
+    parts, top = _parts(path), _parts(mount.top)
+    if parts[: len(top)] == top:
+        parts = parts[len(top) :]
+    folders = ["/".join([mount.folder, *parts[:depth]]) for depth in range(len(parts), -1, -1)]
     return [folder for folder in folders if Path(folder).is_dir()]
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part]
 
 
 def _pairs(text: str) -> dict[str, int]:

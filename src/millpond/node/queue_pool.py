@@ -14,7 +14,7 @@ from typing import Any
 
 from millpond.errors import PoolClosed
 from millpond.events import Subscriber
-from millpond.job import Crashed, Job, Outcome, Raised, TimedOut
+from millpond.job import Crashed, Job, Outcome, Raised, Released, TimedOut
 from millpond.node.execute import ID, aexecute, execute, install, texecute
 from millpond.node.inflight import Ended, JobTask
 from millpond.node.source import Source
@@ -32,7 +32,6 @@ from millpond.store.protocol import Claim
 FUNCTIONS = {"process": execute, "async": aexecute, "thread": texecute}
 NEVER = 2**63
 MOST_TASKS = 10_000  # names remembered: a store may hold any number of unknown ones
-GOES_ALONE = 1  # workers for jobs that must have a worker for themselves
 SAMPLE = 256  # runs remembered until somebody learns from them; the rest is only counted
 IDLE = 60.0  # seconds a worker may idle where nobody decides about it
 
@@ -47,6 +46,7 @@ class QueuePool:
         self.held: dict[str, JobTask] = {}
         self.promised = 0  # jobs claimed and about to be taken
         self.kept = 0  # of those held, the ones that wait for memory, cores or tokens
+        self.long = 0  # jobs that were seen to run for so long that nothing should wait behind them
         self.taken = 0  # jobs, ever
         self.run: float | None = None  # what a job takes here, by measurement
         self.returned = 0  # bytes of results, ever
@@ -58,6 +58,7 @@ class QueuePool:
         self.arrived: Counter[str] = Counter()  # jobs taken, by task, since somebody looked
         self.ran: deque[tuple[str, float]] = deque(maxlen=SAMPLE)  # task and seconds of the last runs
         self.short_at = dict.fromkeys(settings.queues, 0.0)  # when a claim last left nothing in a queue
+        self.news_at = 0.0  # when any of them may have got something since
         self._source = source
         self._ended = ended
         self._subscriber = subscriber
@@ -66,6 +67,7 @@ class QueuePool:
         self._options: dict[tuple[int, float | None], TaskOptions] = {}
         self._crew = self._made(settings, settings.concurrency)
         self._loner: _Crew | None = None
+        self._loners: set[str] = set()  # jobs given to it; some of them may have ended
         if not settings.shadow:
             self._crew.engine.want(settings.least, 0, settings.most, IDLE)  # until the first decision
 
@@ -74,15 +76,27 @@ class QueuePool:
         """What to ask the store for."""
         queues, settings, size = self.settings.queues, self.settings, self.size()
         weight = self._payload + self._learned_result()
-        want = ahead.wanted(size, settings.concurrency, self.run, round_trip, weight)
-        held = len(self.held) + self.promised - self.kept
-        limit = ahead.to_claim(want, held, size * settings.concurrency, weight)
+        want = ahead.wanted(size, settings.concurrency, self.run, round_trip, weight, long=self.long)
+        places, held = size * settings.concurrency, len(self.held) + self.promised - self.kept
+        if self._loners:
+            self._loners &= self.held.keys()
+            held = ahead.beside(held, len(self._loners), places)
+        limit = ahead.to_claim(want, held, places, weight)
         if not limit or self.is_broken or not self._may_begin():
             return []
         if len(queues) == 1:
             return [Claim(queues[0], limit)]
+        queues = self._promising() or queues
         parts = ahead.share(limit, len(queues), next(self._turns))
         return [Claim(queue, part) for queue, part in zip(queues, parts, strict=True) if part]
+
+    def _promising(self) -> tuple[str, ...]:
+        """The queues that have not been found empty since there was news."""
+        return tuple(queue for queue, short_at in self.short_at.items() if short_at < self.news_at)
+
+    def may_have_more(self) -> bool:
+        """Has one of several queues perhaps what another had not?"""
+        return len(self.short_at) > 1 and bool(self._promising())
 
     def _learned_result(self) -> float:
         jobs, total = self.done - self._seen[0], self.returned - self._seen[1]
@@ -112,7 +126,7 @@ class QueuePool:
     @property
     def is_broken(self) -> bool:
         """Can no worker be started at all?"""
-        return self._crew.engine.degraded
+        return self._crew.engine.degraded or any(crew.engine.closing for crew in self._crews())
 
     def take(self, jobs: Iterable[Job]) -> None:
         """Give claimed jobs to the workers."""
@@ -150,7 +164,7 @@ class QueuePool:
 
     def _alone(self) -> _Crew:
         if self._loner is None:
-            alone = self.settings._replace(least=0, most=GOES_ALONE)
+            alone = self.settings._replace(least=0)
             self._loner = self._made(alone, 1)
             self._loner.engine.fence = self._crew.engine.fence
         return self._loner
@@ -168,9 +182,12 @@ class QueuePool:
         self._accept(crew.engine, tasks)
 
     def _accept(self, engine: CrewControl, tasks: Sequence[JobTask]) -> None:
+        if self._loner is not None and engine is self._loner.engine:
+            self._loners.update(task.job.id for task in tasks)
         try:
             engine.accept(tasks)
-        except (PoolClosed, OSError) as error:  # the second: out of descriptors, when it had to be started
+        except (PoolClosed, OSError, RuntimeError) as error:  # when it had to be started: out of descriptors,
+            # or of threads
             for task in tasks:
                 if not task.done():
                     task.settle(None, PoolClosed(str(error)), None)
@@ -197,7 +214,9 @@ class QueuePool:
         self.ran.append((task, run))
 
     def count(self, outcome: Outcome) -> None:
-        """Keep the books."""
+        """Keep the books of attempts."""
+        if isinstance(outcome, Released):
+            return
         self.done += 1
         if isinstance(outcome, Raised):
             self.failed += 1
@@ -217,6 +236,15 @@ class QueuePool:
         for crew in self._crews():
             found += crew.engine.begun()
         return found
+
+    def look(self, begun: Sequence[tuple[JobTask, float]], now: float) -> None:
+        """See which jobs run for long; what waits behind nothing else goes back."""
+        engine: Any = self._crew.engine
+        ages = [now - since for task, since in begun if task._owner is engine]
+        self.long = sum(age >= ahead.LONGEST for age in ages)
+        unbegun = len(self.held) - self.kept - len(begun)
+        if ahead.is_stuck(self.long, self.size() * self.settings.concurrency, unbegun):
+            self.withdraw()
 
     def kill(self, task: JobTask) -> None:
         """Stop one job wherever it is."""

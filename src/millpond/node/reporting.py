@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from millpond.job import JobState
+from millpond.node.decisions import said_of
 from millpond.node.events import ScaledDown, ScaledUp, WorkerStartFailed, WorkerUp
 from millpond.node.inflight import JobTask
 from millpond.node.pressure import NO_LIMIT
@@ -16,7 +17,6 @@ from millpond.orchestrator.happenings import BreakerOpened, TickLate, TickMissed
 from millpond.pool import page as layout
 from millpond.pool.statistics import health
 from millpond.pool.system import resident
-from millpond.rules.scale import sentence
 
 if TYPE_CHECKING:
     from millpond.node.claim import ClaimLoop
@@ -123,7 +123,8 @@ def _pool(pool: QueuePool, counts: Counts | None, scaling: Scaling, with_workers
     engines = pool.engines() if with_workers else ()
     workers = tuple(row for engine in engines for row in _workers(settings.name, engine))
     found = [] if counts is None else [item for item in counts.queues if item.queue in settings.queues]
-    verdict = health(closed=False, starts=engine.starts, queued=0, slots=1)
+    failure = next((one.failure for one in pool.engines() if one.failure), "")  # else closed: the node stops
+    verdict = health(closed=bool(failure), starts=engine.starts, queued=0, slots=1, failure=failure)
     ages = [item.oldest for item in found if item.oldest is not None]
     return PoolReport(
         name=settings.name,
@@ -146,7 +147,7 @@ def _pool(pool: QueuePool, counts: Counts | None, scaling: Scaling, with_workers
         reasons=verdict.reasons,
         workers=workers,
         wanted=settings.least if decision is None else decision.wanted,
-        sentence="" if decision is None else sentence(settings.name, decision),
+        sentence="" if decision is None else said_of(settings, decision),
         shadow=settings.shadow,
     )
 

@@ -38,6 +38,7 @@ PATIENCE = 60.0  # seconds a job that no node can ever run waits for one that ca
 ELSEWHERE = 10.0  # how long jobs that another node can run are left to it before we look again
 NEARLY = 0.9  # of all the memory: what the rest would change is noise
 MOST_TASKS = 1000  # of a queue that are left out of claims: a store may hold any number of unknown ones
+MICROSECONDS = 1e6
 MOST_TOLD = 20  # tasks of which a node tells why they wait
 
 
@@ -90,6 +91,7 @@ class NodeBudget:
         self._left_until: dict[str, float] = {}  # tasks left to others
         self._ghosts: dict[str, Candidate] = {}  # by task: the first of those, for which room is still made
         self._first_seen: dict[str, float] = {}  # tasks that no node can run, and since when
+        self._epoch = -math.inf  # the store's clock is ahead of ours by so many seconds at least
         self.kills = KernelKills(lambda: None)
         self.woken: Callable[[], None] = lambda: None  # whoever measures: there is something to watch
         self._lock = threading.RLock()
@@ -122,11 +124,13 @@ class NodeBudget:
                 wants = self.needs.need_of(job, self.means, now) if self.needs.weighs(job) else Need()
                 if not wants:
                     self._weighed.get(job.queue, {}).pop(job.task, None)  # it needs nothing any more
+                    self._first_seen.pop(job.task, None)
                     straight.append(job)
                     continue
                 self._weigh(job.task, job.queue, wants)
                 lacks = fit.never_fits(Budget(self.means.memory, tokens=self.tokens), wants)
                 if lacks is None:
+                    self._first_seen.pop(job.task, None)
                     self._keep(pool, job, wants, now)
                 else:
                     refused.append((job, self._refusal(job, wants, lacks, now)))
@@ -149,12 +153,22 @@ class NodeBudget:
         has = self.means.memory if lacks == "memory" else self.tokens.get(lacks, 0.0)
         said = f"needs {amount(lacks, part(wants, lacks))}, which no node that runs has"
         said = f"{said}: this one has {shown(lacks, has)}"
-        since = self._first_seen.setdefault(job.task, now)
-        if now - since >= self.patience:
+        until = self._refused_since(job, now) + self.patience
+        self._left_until[job.task] = max(now, until)
+        if now >= until:
             return Unsatisfiable(Failure("Unsatisfiable", f"the job {said}"))
-        self._left_until[job.task] = since + self.patience
-        logger.warning("Job %s (%s) %s; it ends dead in %g s", job.id, job.task, said, self.patience)
+        logger.warning("Job %s (%s) %s; it ends dead in %.0f s", job.id, job.task, said, until - now)
         return Released()
+
+    def _refused_since(self, job: Job, now: float) -> float:
+        """From when on it is known that no node can run this job. It is looked at once in a while, and a
+        larger node may have come and gone if nobody did for long: then from now on. And not from before it
+        was due itself, of which our clock knows the latest moment: each job has the whole patience."""
+        if now > self._left_until.get(job.task, now) + self.patience:
+            self._first_seen.pop(job.task, None)
+        due = job.run_at / MICROSECONDS
+        self._epoch = max(self._epoch, due - now)  # it is due, so the store's clock was there before
+        return max(self._first_seen.setdefault(job.task, now), min(now, due - self._epoch))
 
     def _may_run_elsewhere(self, job: Job, wants: Need) -> bool:
         return any(job.queue in queues and fit.never_fits(it, wants) is None for queues, it in self.fleet)
@@ -354,9 +368,9 @@ class NodeBudget:
                 )
                 wanted = amount(lacks, part(wants, lacks))
                 short[task.job.task] = f"{wanted}, of which {shown(lacks, max(0, has))} is free"
-            for name, since in list(self._first_seen.items())[-MOST_TOLD:]:
-                if self._left_until.get(name, 0.0) > now:
-                    left_over = since + self.patience - now
+            for name in list(self._first_seen)[-MOST_TOLD:]:
+                left_over = self._left_until.get(name, 0.0) - now
+                if left_over > 0:
                     short[name] = f"more than any node that runs has; it ends dead in {left_over:.0f} s"
         return {**found, "short": short} if short else found
 

@@ -12,6 +12,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -64,6 +65,12 @@ class _Sized:
     def eager_at(self) -> float:
         """When another decision is worth while, if work comes and nobody is idle."""
         return self.decided_at + (0.0 if self.decision is None else self.decision.eager)
+
+    @property
+    def again_at(self) -> float:
+        """When another one is worth while although no work comes."""
+        again = None if self.decision is None else self.decision.again
+        return math.inf if again is None else self.decided_at + again
 
     def is_short(self) -> bool:
         """Is every place taken, and may there be more?"""
@@ -121,7 +128,7 @@ class Scaling:
                 due = now + (IDLE_EVERY if self._is_idle() else EVERY)
             else:
                 due = min(due, now + EVERY)
-                self._safely(self._hurry)
+                self._safely(partial(self._hurry, is_pressed))
             if is_pressed:
                 self._stop.wait(BREATH)
         self._safely(self._save)
@@ -157,6 +164,7 @@ class Scaling:
             if is_new:  # also by a round between two: where work never ceases there is always one
                 sized.watch.learn(self.counting, now)
         self._decide(self._pools.values())
+        self._again_at = _next_look([sized for sized in self._pools.values() if sized.is_short()], now)
         self._telling.flush()
         self._state.identity.facts["pools"] = told(self._shares())
         if now >= self._bounds_at:
@@ -173,15 +181,16 @@ class Scaling:
             return False
         return all(sized.is_settled() for sized in self._pools.values())
 
-    def _hurry(self) -> None:
-        """Work has come: those whose workers are all busy may need more at once."""
-        now, self._again_at = time.monotonic(), math.inf
+    def _hurry(self, is_pressed: bool) -> None:
+        """Work has come, or is still in line: those whose workers are all busy may need more at once."""
+        now = time.monotonic()
         short = [sized for sized in self._pools.values() if sized.is_short()]
         due = [sized for sized in short if now >= sized.eager_at]
         if due:
-            self.counting.look(soon=True)
+            if is_pressed:  # otherwise the line is only older than it was
+                self.counting.look(soon=True)
             self._decide(due)
-        self._again_at = min((sized.eager_at for sized in short if sized not in due), default=math.inf)
+        self._again_at = _next_look(short, now, [sized for sized in short if sized not in due])
 
     # --- deciding --------------------------------------------------------------------------------------
     def _decide(self, pools: Iterable[_Sized]) -> None:
@@ -284,6 +293,13 @@ class Scaling:
         known = self._state.budget.needs.known() if has_run else {}
         if known:
             keep_needs(self._state.store, known)
+
+
+def _next_look(short: Iterable[_Sized], now: float, early: Iterable[_Sized] = ()) -> float:
+    """When those who are short of hands may need more although nothing happens, since their line grows older;
+    and when those may for whom work has come too early after their last decision."""
+    moments = [sized.again_at for sized in short] + [sized.eager_at for sized in early]
+    return max(now + BREATH, min(moments, default=math.inf))
 
 
 def _ready(queue: QueueCounts) -> int:

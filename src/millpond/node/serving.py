@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from threading import Thread
 from typing import Protocol
 
-from millpond.node.orphans import Undertaker
+from millpond.node import orphans
 from millpond.node.report import NodeReport
 from millpond.node.sd_notify import Notifier
 from millpond.node.signals import WOKEN, Signals, name_of
@@ -84,13 +84,13 @@ def rare_collections() -> Iterator[None]:
     it would take a tenth of the loop's time, in pauses of up to 50 ms."""
     before = gc.get_threshold()
     gc.collect()
-    gc.freeze()
+    orphans.freeze()
     gc.set_threshold(*RARELY)
     try:
         yield
     finally:
         gc.set_threshold(*before)
-        gc.unfreeze()
+        orphans.unfreeze()
 
 
 class _Serving:
@@ -108,7 +108,7 @@ class _Serving:
         self.grace, self.reload = grace, reload
         self.ladder = Ladder()
         self.last: int | None = None  # the signal that pushed the node down last
-        self.undertaker = Undertaker()
+        self.undertaker = orphans.Undertaker()
         self.every = min(LOOK, notifier.every or LOOK)
 
     def until_stopped(self) -> int:

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from millpond.boot import microseconds
-from millpond.errors import PoolClosed, PoolDegraded, TaskKilled, TaskTimeout, WorkerDied
+from millpond.errors import PoolClosed, PoolDegraded, PoolError, TaskKilled, TaskTimeout, WorkerDied
 from millpond.execution import failure_of
 from millpond.job import (
     MICROSECONDS,
@@ -81,7 +81,7 @@ class Line:
             end = End(task, *unpacked(value))
         else:
             end = End(task, _outcome(error), _begun(task, error, at), at)
-        if task.interrupted and isinstance(end.outcome, Raised):  # whatever it made of our CancelledError
+        if task.interrupted and isinstance(end.outcome, Raised):  # whatever it made of what we sent it
             return end._replace(outcome=Lost(started=True))
         return end
 
@@ -170,7 +170,7 @@ def _begun(task: JobTask, error: BaseException, at: int) -> int | None:
     if isinstance(error, TaskTimeout):
         return at - round((task.options.timeout or 0.0) * MICROSECONDS)
     has_begun = isinstance(error, WorkerDied | CancelledError) or (
-        isinstance(error, TaskKilled) and error.began
+        error.began if isinstance(error, TaskKilled) else type(error) is PoolError
     )
     return at if has_begun else None
 
@@ -187,6 +187,8 @@ def _outcome(error: BaseException) -> Outcome:
         return Lost(started=True) if error.began else Released()
     if isinstance(error, Withdrawn | PoolClosed | PoolDegraded):  # it never began
         return Released()
+    if type(error) is PoolError:  # the pool failed under a job that had begun: that is no fault of the job's
+        return Lost(started=True)
     return Raised(failure_of(error))
 
 

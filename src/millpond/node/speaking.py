@@ -8,7 +8,9 @@ beside a second thread where its driver cannot. What is said, and whether twice,
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
+from queue import SimpleQueue
+from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
 from millpond.store.protocol import LOOK, Exchanged, Said
@@ -26,7 +28,7 @@ class Speaker:
         self._store = store
         self._sends_first = getattr(store, "exchange_meanwhile", None)
         self._elsewhere = getattr(store, "works_elsewhere", False)
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="millpond-exchange")
+        self._beside = _Beside()
 
     @property
     def is_free(self) -> bool:
@@ -50,7 +52,7 @@ class Speaker:
         if self._sends_first is not None:
             answer: Exchanged = self._sends_first(meanwhile, node, sequence, said)
             return answer
-        speaking = self._thread.submit(self.say, node, sequence, said)
+        speaking = self._beside.begin(lambda: self.say(node, sequence, said))
         try:
             while not wait([speaking], LOOK).done:
                 meanwhile()
@@ -60,4 +62,42 @@ class Speaker:
 
     def close(self) -> None:
         """Nothing more is said."""
-        self._thread.shutdown(wait=False)
+        self._beside.close()
+
+
+class _Beside:
+    """A second thread, started when it is first needed. A daemon, unlike those of an executor: a program that
+    ends does not wait for a server that says nothing."""
+
+    def __init__(self) -> None:
+        self._orders: SimpleQueue[tuple[Callable[[], Exchanged], Future[Exchanged]] | None] = SimpleQueue()
+        self._thread: Thread | None = None
+        self._is_closed = False
+        self._lock = Lock()  # an order put in after the last one would never be answered
+
+    def begin(self, step: Callable[[], Exchanged]) -> Future[Exchanged]:
+        """Have it done over there; what comes of it is in the future."""
+        answer: Future[Exchanged] = Future()
+        with self._lock:
+            if self._is_closed:
+                raise RuntimeError("nothing more is said: the node has stopped")
+            if self._thread is None:
+                self._thread = Thread(target=self._obey, name="millpond-exchange", daemon=True)
+                self._thread.start()
+            self._orders.put((step, answer))
+        return answer
+
+    def _obey(self) -> None:
+        while (order := self._orders.get()) is not None:
+            step, answer = order
+            try:
+                answer.set_result(step())
+            except BaseException as error:  # whoever waits must hear of it
+                answer.set_exception(error)
+            del order, step, answer  # nothing of an exchange lies about until the next one
+
+    def close(self) -> None:
+        """Let the thread end when it has nothing to do."""
+        with self._lock:
+            self._is_closed = True
+            self._orders.put(None)

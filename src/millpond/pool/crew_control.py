@@ -92,6 +92,7 @@ class CrewControl(Driving):
         """ok, degraded or failed, with the reasons."""
         return health(
             closed=self.closing,
+            failure=self.failure,
             starts=self.starts,
             queued=len(self.queue) + len(self.returned) + len(self.inbox),
             slots=self.most * self.options.concurrency,
@@ -157,8 +158,8 @@ class CrewControl(Driving):
         with self.exclusive():
             self.fence = until
             for link in self.links.values():
-                if not link.closed and link.page.words[layout.FENCE]:
-                    link.page.words[layout.FENCE] = until
+                if not link.closed:
+                    link.move_fence(until)
 
     def resize(self, least: int, most: int) -> None:
         """New bounds; the dispatcher grows or shrinks towards them."""

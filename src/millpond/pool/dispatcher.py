@@ -19,6 +19,7 @@ from millpond.errors import PoolClosed, PoolError, TaskKilled
 from millpond.pool import at_exit
 from millpond.pool.admission import leave_queue
 from millpond.pool.engine import LOOK, Engine
+from millpond.pool.task import Task
 from millpond.pool.upkeep import Upkeep
 
 logger = logging.getLogger("millpond")
@@ -191,29 +192,44 @@ def _stop_everything(engine: Engine, upkeep: Upkeep) -> None:
                 task, TaskKilled(f"{task.name} was still running when shutdown ran out of time")
             )
         link.inflight.clear()
+        link.cancelled.clear()  # one falls due before its worker is buried, and is off the books by now
         link.killed_for = "shutdown"
         link.draining = link.draining or "shutdown"
         link.kill()
 
 
 def _collapse(engine: Engine, cause: BaseException) -> None:
-    """The dispatcher itself failed, which is a bug: tell everybody who waits."""
-    engine.closing = True
-    error = PoolError(f"the pool's dispatcher failed: {type(cause).__name__}: {cause}")
-    error.__cause__ = cause
-    waiting = [*engine.inbox, *engine.returned]
-    while len(engine.queue):
-        waiting.append(engine.queue.take())
-    for link in list(engine.links.values()):
-        waiting.extend(link.inflight.values())
-        waiting.extend(task for task, _ in link.doomed)
-        link.kill()
-    waiting.extend(task for task, *_ in engine.unsettled)
-    for task in waiting:
+    """The dispatcher itself failed, which is a bug: tell everybody who waits. What had begun gets a plain
+    PoolError, what had not a PoolClosed: it has done nothing and may run elsewhere."""
+    engine.failure = f"the pool's dispatcher failed: {type(cause).__name__}: {cause}"
+    with _held(engine):  # or a caller's turn could send something to a worker that is struck off the books
+        engine.closing = True
+        begun, unbegun = _take_all(engine)
+    ends = [(task, PoolError(engine.failure)) for task in begun]
+    ends += [(task, PoolClosed(engine.failure)) for task in unbegun]
+    for task, error in ends:
+        error.__cause__ = cause
         if not task.done():
             task.settle(None, error, None)
     for future in engine.later:
         future.run_callbacks()
+
+
+def _take_all(engine: Engine) -> tuple[list[Task], list[Task]]:
+    """Strike every task off the books and kill the workers: the tasks that had begun, and the others."""
+    begun = [task for task, *_ in engine.unsettled]
+    unbegun = [*engine.inbox, *engine.returned]
+    engine.inbox.clear()
+    engine.returned.clear()
+    while len(engine.queue):
+        unbegun.append(engine.queue.take())
+    for link in engine.links.values():
+        unbegun += link.take_back(link.tickets_left())  # without a ticket none of them can begin any more
+        begun += [*link.inflight.values(), *(task for task, _ in link.doomed)]
+        link.inflight.clear()
+        link.draining = link.draining or "shutdown"
+        link.kill()
+    return begun, unbegun
 
 
 def _clean_up(engine: Engine, upkeep: Upkeep) -> None:

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any
 
 from millpond.errors import PoolClosed
 from millpond.events import Event, Events
-from millpond.pool import page as layout
 from millpond.pool import wire
 from millpond.pool.admission import expired_error, leave_queue, wait_for_room
 from millpond.pool.at_exit import exiting
@@ -62,6 +61,7 @@ class Engine(Settling):
     wanted: int | None = None  # a size decided from outside; None: by what waits
     keep = 0  # workers that stay however idle they are, beside `least`
     known_at: Callable[[], float] | None = None  # when it was last known whether there is work, if not always
+    failure = ""  # why the dispatcher has failed, if it has
     live = 0  # workers that take tasks or will, as of the last look at the size
     start_cost: float | None = None  # seconds from the wish for a worker until it is ready
 
@@ -385,7 +385,7 @@ class Engine(Settling):
         if self.fence is not None:
             for task in batch:
                 if task.fenced:
-                    link.page.words[layout.FENCE] = self.fence
+                    link.put_fence(task, self.fence)
                     break
         link.send_tasks(batch)
         self.sending = None
@@ -534,7 +534,6 @@ class Engine(Settling):
         elif link not in self.idle:
             link.idle_since = now
             link.check_at = None
-            link.page.words[layout.FENCE] = 0
             self.idle.append(link)
             if len(self.idle) > 1 or self.least < self.most:
                 self.attention = self.attention or self._may_share()

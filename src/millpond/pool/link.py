@@ -55,7 +55,8 @@ class Link:
     pidfd: int | None = None
     exitcode: int | None = None
     gone_at: float | None = None  # the pidfd said so; the exit code may still be on its way
-    ready = False
+    greeted = False  # it has said that it is ready
+    ready = False  # and can be watched: it may be given tasks
     draining: str | None = None  # gets no more tasks, and why
     leaving_at: float | None = None  # EXIT was sent
     killed_for: str | None = None
@@ -74,6 +75,7 @@ class Link:
     consumed = 0
     load = 0.0
     sent = 0  # tasks given to this worker in its life, recalled ones not counted
+    fenced: Task | None = None  # a task here that must stop at the fence; None: no such, no fence
     failed = 0  # tasks whose value says that they failed, by whoever can read it
 
     def __init__(self, identity: int, name: str, *, capture: bool, concurrency: int) -> None:
@@ -257,6 +259,8 @@ class Link:
                     self.news.append(frame)
             self.reader.torn = False
         self._take_ring(answers)
+        if self.fenced is not None:
+            self._ease_fence()
 
     def seen_within(self, seconds: float) -> bool:
         """Watch for an answer without sleeping. Only where the ring's bytes are visible no later than its
@@ -370,6 +374,8 @@ class Link:
             self.load -= task.estimate
             self.sent -= 1
             self._free(task)
+        if self.fenced is not None:
+            self._ease_fence()
         tasks.reverse()
         return tasks
 
@@ -390,6 +396,30 @@ class Link:
     def send_cancel(self, number: int) -> None:
         """Ask an async worker to cancel one task."""
         self._send(wire.CANCEL, number.to_bytes(8, "little"))
+
+    # --- the fence --------------------------------------------------------------------------------
+    def put_fence(self, task: Task, until: int) -> None:
+        """A task is about to be sent that must have stopped by then (ns since boot)."""
+        self.fenced = task
+        self.page.words[layout.FENCE] = until
+
+    def move_fence(self, until: int) -> None:
+        """The fence stands elsewhere from now on, if this worker still has one."""
+        if self.fenced is not None:
+            self._ease_fence()
+        if self.fenced is not None:
+            self.page.words[layout.FENCE] = until
+
+    def _ease_fence(self) -> None:
+        """Take the fence down once nothing is left that it stood for: the neighbours may run on. While one
+        fenced task is known to be here the others need not be looked at."""
+        known = self.fenced
+        if known is not None and known.number in self.inflight:
+            return
+        held = [*self.inflight.values(), *(task for task, _ in self.doomed)]  # the latter still run
+        self.fenced = next((task for task in held if task.fenced), None)
+        if self.fenced is None:
+            self.page.words[layout.FENCE] = 0
 
     # --- ending -----------------------------------------------------------------------------------
     def leave(self, now: float) -> None:

@@ -203,8 +203,7 @@ class TemplateStarter:
                 return found
             what, identity, pid, status = template.REPORT.unpack_from(data)
             if what == template.STARTED:
-                os.set_inheritable(descriptors[0], False)
-                found.append(Started(identity, pid, descriptors[0]))
+                found.append(_started(identity, pid, descriptors))
             elif what == template.EXITED:
                 code = os.waitstatus_to_exitcode(status) if pid else 1
                 found.append(Ended(identity, pid, code))
@@ -220,6 +219,16 @@ class TemplateStarter:
             self._control.close()
         else:
             self._own.close()
+
+
+def _started(identity: int, pid: int, descriptors: list[int]) -> Started | Ended:
+    """A worker whose pidfd was lost on the way, for want of a free descriptor, cannot be watched: it goes."""
+    if not descriptors:
+        template.kill_group(pid)
+        cause = f"no descriptor was free to watch worker {pid} by: raise the limit of open files (ulimit -n)"
+        return Ended(identity, 0, 1, cause)
+    os.set_inheritable(descriptors[0], False)
+    return Started(identity, pid, descriptors[0])
 
 
 def _about(data: bytes) -> list[Report]:

@@ -44,6 +44,9 @@ class Starting(Round):
     def _take_back_unbegun(self, link: Link) -> None:
         raise NotImplementedError
 
+    def _welcome(self, link: Link) -> None:
+        raise NotImplementedError
+
     def _start_some(self, count: int) -> None:
         engine = self.engine
         if not count:
@@ -190,6 +193,8 @@ class Starting(Round):
             link.pid, link.pidfd = report.pid, report.pidfd
             engine.epoll.register(report.pidfd, select.EPOLLIN)
             self.by_fd[report.pidfd] = lambda: self._gone(link)
+            self._welcome(link)
+            self.by(self.now)  # it may come after this round's turn
         elif link is not None:
             link.exitcode = report.exitcode
             link.start_error = report.cause

@@ -137,10 +137,10 @@ class Tally:
 BACKED_UP = 5  # a queue this many times the workers is worth a warning
 
 
-def health(*, closed: bool, starts: Starts, queued: int, slots: int) -> Health:
-    """ok, degraded or failed, with a sentence for each reason."""
+def health(*, closed: bool, starts: Starts, queued: int, slots: int, failure: str = "") -> Health:
+    """ok, degraded or failed, with a sentence for each reason; `failure` is why it closed by itself."""
     if closed:
-        return Health("failed", ("the pool has been shut down",))
+        return Health("failed", (failure or "the pool has been shut down",))
     reasons: list[str] = []
     if starts.failures:
         reasons.append(f"{starts.failures} worker starts in a row have failed: {starts.cause.strip()}")

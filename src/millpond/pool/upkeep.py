@@ -176,7 +176,7 @@ class Upkeep(Starting, Stopping):
         news, link.news = link.news, []
         for frame in news:
             if frame.kind == wire.READY:
-                link.ready = True
+                link.greeted = True
                 (link.pid,) = struct.unpack("<q", frame.body)
                 self._welcome(link)
             elif frame.kind == wire.FAILED:
@@ -191,7 +191,12 @@ class Upkeep(Starting, Stopping):
                     self.engine.rest(link, self.now)
 
     def _welcome(self, link: Link) -> None:
+        """A worker may begin to work: it is ready, and its pidfd is here. The latter may come second, or
+        never; then whatever it had been given would die with it."""
+        if not link.greeted or link.pidfd is None:
+            return
         engine = self.engine
+        link.ready = True
         if engine.degraded:
             engine.degraded = False
             engine.news.append(PoolRecovered(engine.starts.failures))
@@ -214,7 +219,7 @@ class Upkeep(Starting, Stopping):
         self._hear(link)
         self._execute(link)
         self._take_back_unbegun(link)
-        suspects = len(link.inflight) + (link.killed_for is not None)  # the one it was killed for, too
+        suspects = len(link.inflight) if link.killed_for is None else 0  # the cause is known, and another
         for task in link.inflight.values():
             self._died_under(link, task, suspects=suspects)
         engine.tally.fold(link.page, link.answered)

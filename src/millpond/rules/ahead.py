@@ -1,7 +1,7 @@
 """How many jobs a pool may claim now: enough that no worker waits for the store, and little more.
 
 A claimed job is out of reach for other nodes and for its place in line, so what is claimed ahead is worth
-at most a second of work, and of long jobs nothing at all.
+at most a second of work, of long jobs nothing at all, and nothing waits behind workers that are stuck.
 """
 
 from __future__ import annotations
@@ -25,17 +25,40 @@ def fitting(size: float) -> int:
     return max(1, int(MOST_BYTES / max(size, 1.0)))
 
 
-def wanted(workers: int, concurrency: int, run: float | None, round_trip: float, size: float = 0.0) -> int:
+def wanted(
+    workers: int,
+    concurrency: int,
+    run: float | None,
+    round_trip: float,
+    size: float = 0.0,
+    *,
+    long: int = 0,
+) -> int:
     """How many jobs a pool should hold: what its workers can run at once, and some ahead.
 
     `run` is what a job takes, None while nobody knows: it might be long, so nothing is claimed ahead. `size`
-    is what its payload and its result take, which the node holds while the one or the other waits.
+    is what its payload and its result take, which the node holds while the one or the other waits. `long` of
+    its jobs run for more than LONGEST already: behind these nothing is claimed.
     """
     at_once = workers * concurrency
     if run is None:
         return at_once
-    ahead = min(MOST, int(horizon(round_trip) / max(run, 1e-6)))
-    return at_once + min(workers * ahead, fitting(size))
+    ahead = workers * min(MOST, int(horizon(round_trip) / max(run, 1e-6)))
+    if long:
+        ahead = ahead * max(0, at_once - long) // at_once
+    return at_once + min(ahead, fitting(size))
+
+
+def is_stuck(long: int, places: int, unbegun: int) -> bool:
+    """Does what was claimed ahead wait behind jobs of which each runs for more than LONGEST already? Nobody
+    knows for how long it would: others may have it meanwhile."""
+    return unbegun > 0 and long >= places
+
+
+def beside(held: int, loners: int, places: int) -> int:
+    """Of the jobs in hand those that take the room of others. Jobs that must run alone have workers of their
+    own; only if they are more than the pool could run at once nothing more is claimed beside them."""
+    return held - min(loners, places)
 
 
 def to_claim(want: int, held: int, at_once: int, size: float = 0.0) -> int:

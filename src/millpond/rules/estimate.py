@@ -20,6 +20,7 @@ KNOWN = 20  # runs after which a task has a p99
 POISON_TIMES, POISON_LEAST = 5.0, 60.0  # a run this many p99s long, and at least this many seconds
 P99 = 2.33  # standard deviations of the logarithm
 MOST_TASKS = 1000  # remembered in one pool; those not seen for longest are forgotten
+ANY_SPREAD = 1.0  # of the logarithm, while nobody knows: as much as the seconds of most tasks vary
 ANY = ""  # the task of jobs of which only the queue is known
 SHORTEST = 1e-6
 
@@ -141,8 +142,10 @@ class Estimates(NamedTuple):
             if name != ANY
         ]
         if waiting.get(ANY) or ANY in self.tasks:  # nobody knows of which task they are, but they wait
-            service = self._mixed({load.task: load.service for load in loads}) or usual
-            loads.append(TaskLoad(ANY, self.tasks.get(ANY, UNKNOWN).rate, service, waiting.get(ANY, 0)))
+            service = self._mixed({load.task: load.service for load in loads})
+            spread = self._mixed({load.task: load.spread for load in loads}) if service else ANY_SPREAD
+            rate, number = self.tasks.get(ANY, UNKNOWN).rate, waiting.get(ANY, 0)
+            loads.append(TaskLoad(ANY, rate, service or usual, number, spread=spread))
         return Loads(tuple(loads), tuple(remaining), tuple(poison))
 
     def _load(self, task: str, waiting: int, long: Sequence[float], usual: float) -> TaskLoad:
@@ -151,7 +154,8 @@ class Estimates(NamedTuple):
         if long:  # runs that are longer than the mean already; the first long one counts at once
             weight = max(known.weight, 1.0)
             mean = (mean * weight + sum(long)) / (weight + len(long))
-        return TaskLoad(task, known.rate, mean, waiting, known.completed, known.logs, known.squares)
+        spread = known.spread if known.weight >= KNOWN else ANY_SPREAD
+        return TaskLoad(task, known.rate, mean, waiting, known.completed, known.logs, known.squares, spread)
 
     def _usual(self) -> float:
         """What a task takes of which nothing is known: what the others take."""

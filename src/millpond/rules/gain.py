@@ -45,7 +45,8 @@ def learned(observation: Observation, gain: Gain, now: float) -> Gain:
     if closed is None:
         return gain._replace(window=window)
     gain = gain._replace(window=None)
-    return _judged(closed, gain, observation, now) if gain.before is None else _tried(closed, gain, now)
+    judge = _judged if gain.before is None else _tried
+    return judge(closed, gain, observation, now)
 
 
 def _totals(observation: Observation) -> tuple[int, float, float]:
@@ -103,24 +104,37 @@ def _judged(closed: GainWindow, gain: Gain, observation: Observation, now: float
     inflated = closed.log - fewer.log > INFLATED + doubt
     if rose or not inflated or now < gain.quiet_until:
         return gain._replace(reference=closed)
-    return _trial(closed, gain, max(1.0, observation.limits.least, TRIAL * closed.workers), now)
+    return _trial(closed, gain, _fewer(closed, observation), now)
+
+
+def _fewer(closed: GainWindow, observation: Observation) -> float:
+    """What a trial is made with. Never below the minimum: those who stay anyway would never let it begin."""
+    return max(1.0, observation.limits.least, TRIAL * closed.workers)
 
 
 def _trial(closed: GainWindow, gain: Gain, cap: float, now: float) -> Gain:
     return gain._replace(cap=cap, before=closed, reference=None, moved_at=now)
 
 
-def _tried(closed: GainWindow, gain: Gain, now: float) -> Gain:
-    """A trial with fewer workers is over: did it cost anything?"""
+def _tried(closed: GainWindow, gain: Gain, observation: Observation, now: float) -> Gain:
+    """A trial with fewer workers is over: did it cost anything? At the minimum it was the last one."""
     before = gain.before
     assert before is not None
     fell = math.log(before.rate / closed.rate)
     shorter = before.log - closed.log
     if fell < shorter:  # no less was finished, each sooner
-        return _trial(closed, gain, max(1.0, TRIAL * closed.workers), now)._replace(proven=True)
+        fewer = _fewer(closed, observation)
+        if fewer >= closed.workers:
+            return _settled(closed, gain, now)
+        return _trial(closed, gain, fewer, now)._replace(proven=True)
     if gain.proven:  # this step went too far, the one before had not
-        return gain._replace(cap=before.workers, before=None, reference=before, moved_at=now, proven=False)
+        return _settled(before, gain, now)
     return NOTHING._replace(quiet_until=now + QUIET)
+
+
+def _settled(found: GainWindow, gain: Gain, now: float) -> Gain:
+    """As many as worked then, from now on, and more are compared with that."""
+    return gain._replace(cap=found.workers, before=None, reference=found, moved_at=now, proven=False)
 
 
 def _lifted(observation: Observation, gain: Gain, now: float) -> Gain:

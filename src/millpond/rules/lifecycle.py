@@ -143,8 +143,10 @@ def _cut_short(job: Job, outcome: Crashed | OutOfMemory | Lost | Unsatisfiable) 
 
 
 def _crashed(job: Job, outcome: Crashed) -> Transition:
-    if outcome.suspects > 1:  # charges nobody; each is tried once by itself, and only that is charged
-        return _same_place(job, attempt=job.attempt + 1, alone=True)
+    if (
+        outcome.suspects != 1
+    ):  # charges nobody; each suspect is tried once by itself, and only that is charged
+        return _same_place(job, attempt=job.attempt + 1, alone=job.alone or outcome.suspects > 1)
     crashes = job.crashes + 1
     if crashes >= job.options.max_crashes:
         return _end(job, DEAD, reason="crashed", attempt=job.attempt + 1, crashes=crashes)

@@ -31,6 +31,7 @@ class TaskLoad(NamedTuple):
     completed: int = 0  # runs so far, of which:
     logs: float = 0.0  # the sum of the logarithms of their seconds
     squares: float = 0.0  # the sum of the squares of these
+    spread: float = 1.0  # of a run's logarithm, its variance: next to 0 where all take the same time
 
 
 class Observation(NamedTuple):
@@ -118,6 +119,7 @@ class Decision(NamedTuple):
     note: str = ""  # for the sentence: why it was held, what the policy counts
     poison: int = 0
     eager: float = 0.1  # seconds after which a job that finds nobody idle is worth another decision
+    again: float | None = None  # seconds after which to decide again in any case; None: with the next round
     need: int | None = None  # before the pool and the machine bound it; None: `wanted` is all that is known
 
     @property

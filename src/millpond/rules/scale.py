@@ -19,6 +19,7 @@ EAGER = (0.05, 1.0)  # its bounds in seconds
 DEFAULT_MAX_WAIT = 1.0  # for a pool that names none: nobody who said nothing expects to wait
 HEADROOM = 0.8  # of the accepted wait is planned for; the rest is for what no plan sees
 SHORTEST = 0.05  # of the accepted wait: however late it is, do not start the whole world
+UNEVEN = 0.4  # the variance of a run's logarithm from which on some are always about to end
 SPARE = 2.0  # standard deviations of the load that spares cover when nothing may wait
 
 
@@ -29,16 +30,20 @@ class _Line(NamedTuple):
     work: float  # seconds that those in line will take
     rate: float  # arrivals a second
     load: float  # seconds of work that arrive in a second
+    spread: float  # of those in line: the sum of how much their seconds vary
 
 
 def _line(tasks: tuple[TaskLoad, ...]) -> _Line:
-    waiting, work, rate, load = 0, 0.0, 0.0, 0.0
+    waiting, work, rate, load, spread = 0, 0.0, 0.0, 0.0, 0.0
     for task in tasks:
-        waiting += task.waiting
-        work += task.waiting * task.service
+        number, service = task.waiting, task.service
+        if number:
+            waiting += number
+            work += number * service
+            spread += number * task.spread
         rate += task.rate
-        load += task.rate * task.service
-    return _Line(waiting, work, rate, load)
+        load += task.rate * service
+    return _Line(waiting, work, rate, load, spread)
 
 
 class ScaleForWait(NamedTuple):
@@ -65,6 +70,7 @@ class ScaleForWait(NamedTuple):
         budget = guard.tokens(observation, memory, now)
         useful = guard.demand(observation, waiting)
         bounded = guard.bounded(need, observation, useful, gain_cap=known.cap, budget=budget)
+        eager = self._eager() if waiting else 0.0
         binding = bounded.binding
         if binding == "need":
             binding = "backlog" if backlog else "running" if need == present else "base"
@@ -82,7 +88,8 @@ class ScaleForWait(NamedTuple):
             oldest=observation.oldest,
             max_wait=self.max_wait,
             poison=observation.poison,
-            eager=self._eager() if waiting else 0.0,
+            eager=eager,
+            again=eager if waiting and bounded.wanted < observation.limits.most else None,
             need=need if known.cap is None else min(need, int(known.cap)),
         )
         started = max(0, bounded.wanted - alive)
@@ -95,9 +102,10 @@ class ScaleForWait(NamedTuple):
         """How many workers beyond those there are would let everything in line begin in time.
 
         Within `slack` seconds a place whose job has r seconds to go begins about slack / r jobs, a free one
-        the first at once and then one in each service time. What is left over needs new workers, which are
-        free places. Asked for both ends of the line: the last has all the time there is and everybody before
-        it; those who cannot have come since the oldest, at the rate of arrivals, have what is left to it.
+        the first at once and then one in each service time; where all take the same time nobody begins one
+        in a part of it. What is left over needs new workers, which are free places. Asked for both ends of
+        the line: the last has all the time there is and everybody before it; those who cannot have come since
+        the oldest, at the rate of arrivals, have what is left to it.
         """
         service = max(line.work / line.waiting, 1e-6)
         freed = 0.0
@@ -107,10 +115,13 @@ class ScaleForWait(NamedTuple):
         left = HEADROOM * self.max_wait - observation.limits.start_cost
         shortest = max(SHORTEST * self.max_wait, 1e-3)
         old = max(1.0, line.waiting - line.rate * observation.oldest)
+        uneven = min(1.0, line.spread / line.waiting / UNEVEN)
         more = 0.0
         for jobs, age in ((line.waiting, 0.0), (old, observation.oldest)):
             slack = max(left - age, shortest)
-            more = max(more, (jobs - slack * freed) / (1.0 + slack / service) - free)
+            later = slack / service
+            later -= (1.0 - uneven) * (later % 1.0)
+            more = max(more, (jobs - slack * freed) / (1.0 + later) - free)
         return more / observation.limits.concurrency
 
     def _base(self, observation: Observation, line: _Line) -> float:
@@ -167,7 +178,9 @@ class Fixed(NamedTuple):
     def decide(self, observation: Observation, memory: Memory, now: float) -> tuple[Decision, Memory]:
         """The same at any hour, within the bounds and what the machine has room for."""
         limits = observation.limits
-        room = limits.most if observation.cap is None else min(limits.most, observation.cap)
+        room, scarce = limits.most, "max"
+        if observation.cap is not None and observation.cap < room:
+            room, scarce = observation.cap, observation.cap_reason
         wanted = max(min(self.workers, room), guard.least(limits))
         decision = Decision(
             wanted=wanted,
@@ -178,7 +191,7 @@ class Fixed(NamedTuple):
             base=float(self.workers),
             demand=guard.demand(observation),
             limit=room,
-            binding="fixed" if wanted == self.workers else "min" if wanted > self.workers else "max",
+            binding="fixed" if wanted == self.workers else "min" if wanted > self.workers else scarce,
             oldest=observation.oldest,
             need=self.workers,
         )

@@ -73,7 +73,7 @@ class Simulation:
 
     # --- time ---------------------------------------------------------------------------------------
     def run(self) -> Run:
-        """Until every job has ended, and the workers that are not kept have left."""
+        """Until every job has ended. Who is idle then is still there, and costs nothing from then on."""
         for _ in range(self.limits.least):
             self.idle.append(0.0)
         self.tally.workers(0.0, len(self.idle))
@@ -248,6 +248,8 @@ class Simulation:
         self.decided_at = now
         decision, self.memory = self.law.decide(self._observed(), self.memory, now)
         self._apply(decision)
+        if decision.again is not None:
+            self.eager_at = now + decision.again
         if is_tick and now - self.worked_at >= QUIET:
             self._skip()
 

@@ -22,6 +22,8 @@ from millpond.errors import OutcomeUnknown, StoreBusy, StoreRefused
 from millpond.store.clock import Clock
 from millpond.store.file_systems import refuse_network
 from millpond.store.forks import watch_forks
+from millpond.store.protocol import Claim, Exchanged
+from millpond.store.relational import leases
 from millpond.store.relational.query import LeaseClock, Many, Query, Row, Steps
 from millpond.store.relational.tallies import gathered
 from millpond.store.relational.verbs import RelationalStore
@@ -81,6 +83,12 @@ class SQLiteStore(RelationalStore):
         self._connection: apsw.Connection | None = None
         self._watcher: apsw.Connection | None = None
         watch_forks(self)
+
+    def claim_alone(self, node: str, sequence: int, claims: Sequence[Claim]) -> Exchanged | None:
+        """Where nothing can be claimed nothing is written: a commit would cost a flush to the disk, and wake
+        everybody who waits for this file, us among them, to find nothing again."""
+        vain = self.read(lambda now: leases.is_vain(node, sequence, claims, now))
+        return Exchanged() if vain else None
 
     # --- driving ------------------------------------------------------------------------------------
     def write(self, make: Callable[[int], Steps[T]]) -> T:

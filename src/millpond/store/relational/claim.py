@@ -67,6 +67,27 @@ def claim(node: str, entries: Sequence[Claim], now: Instant) -> Steps[tuple[list
     return jobs, bool(any_queue.asked)
 
 
+def is_vain(node: str, entries: Sequence[Claim], now: Instant) -> Steps[bool]:
+    """Would these claims get nothing, do nothing, and tell nothing? Only looks."""
+    names = sorted({entry.queue for entry in entries})
+    rows = yield Query("outlook", (names, now, node))
+    outlooks = [Outlook(*row) for row in rows]
+    if any(one.expired or one.due or one.roomy or one.asked for one in outlooks):
+        return False
+    shut = {one.queue for one in outlooks if one.paused}
+    for one in outlooks:
+        if one.rate is not None and not (yield from _allowed(one.queue, now)):
+            shut.add(one.queue)
+    ((found,),) = yield Query("work", ([name for name in names if name not in shut], now))
+    return not found
+
+
+def _allowed(queue: str, now: Instant) -> Steps[int]:
+    """How many jobs a queue's rate lets begin now."""
+    rows = yield Query("lock_rate", (queue,))
+    return allowed(fill(Bucket(*rows[0]), now))
+
+
 def is_usual(entries: Sequence[Claim]) -> bool:
     """May these be served by one statement?"""
     queues = {entry.queue for entry in entries}

@@ -101,6 +101,14 @@ def exchange(
     return Exchanged(tuple(jobs), tuple(stale), tuple(row[0] for row in cancelling))
 
 
+def is_vain(node: str, sequence: int, claims: Sequence[Claim], now: Instant) -> Steps[bool]:
+    """May this node speak, and would an exchange that only claims change nothing but its number?"""
+    rows = yield Query("lock_node", (node,))
+    if not rows or (row := NodeRow(*rows[0])).sealed or row.sequence >= sequence:
+        return False
+    return (yield from claim.is_vain(node, claims, now))
+
+
 def claim_on(node: str, entries: Sequence[Claim], damaged: Sequence[str], now: Instant) -> Steps[list[Job]]:
     """Bury what was claimed and cannot be read, and claim others in its place."""
     yield from _why_refused(node)

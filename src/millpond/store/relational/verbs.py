@@ -91,7 +91,8 @@ class RelationalStore(ABC):
         )
 
     def claim_alone(self, node: str, sequence: int, claims: Sequence[Claim]) -> Exchanged | None:
-        """An exchange that only claims, where a driver has a shorter way; None if nothing has happened."""
+        """An exchange that only claims, where a driver has a shorter way; None if nothing has happened. One
+        that gets nothing and tells nothing need not be counted: to hear it twice changes nothing."""
         return None
 
     def renew(self, node: str, host: str, info: bytes = b"{}", lease: float = LEASE) -> None:
