@@ -83,8 +83,8 @@ def test_a_claim_that_gets_nothing_wakes_nobody(store):
     while node.claim(queue="slow"):
         pass  # what the rate allows at first
     store.wait(["full", "slow"], 0.0)  # what is to be heard of that was heard
-    for queue in ("empty", "slow"):
-        assert node.claim(queue=queue) == []
+    for queue, without in (("empty", ()), ("slow", ()), ("full", (new_job().task,))):
+        assert node.claim(queue=queue, without=without) == []
         assert store.wait(["full", "slow"], 0.0) is False
 
 
