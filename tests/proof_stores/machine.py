@@ -174,13 +174,21 @@ class StoreMachine(RuleBasedStateMachine):
     # --- exchange -------------------------------------------------------------------------------------
     def exchange(self, node: str, ahead: int = 1, **parts: Any) -> None:
         known = self.model.nodes.get(node)
-        sequence = max(0, (known.sequence if known else 0) + ahead)  # a node counts from 1
+        before = known.sequence if known else 0
+        sequence = max(0, before + ahead)  # a node counts from 1
         parts = {"settlements": [], "started": [], "progress": [], "claims": [], **parts}
-        self.both(
-            "exchange",
-            lambda: self.model.exchange(node, sequence, **parts),
-            lambda: self.store.exchange(node, sequence, **parts),
-        )
+        is_claim = [name for name, part in parts.items() if part] == ["claims"]
+        answers: list[Exchanged] = []
+
+        def expected() -> Exchanged:
+            answers.append(self.model.exchange(node, sequence, **parts))
+            return answers[-1]
+
+        self.both("exchange", expected, lambda: self.store.exchange(node, sequence, **parts))
+        if is_claim and answers == [Exchanged()]:  # a store need not count what came to nothing
+            (told,) = (one.sequence for one in self.store.counts().nodes if one.id == node)
+            assert told in {before, sequence}
+            self.model.nodes[node].sequence = told
 
     def jobs_near(self, node: str) -> list[Job]:
         """What a node may talk about: what it runs, and a little that it does not."""

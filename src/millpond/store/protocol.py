@@ -217,7 +217,11 @@ class Store(Protocol):
         progress: Sequence[Progress] = (),
         claims: Sequence[Claim] = (),
     ) -> Exchanged:
-        """Settle what finished and claim what fits, in one step. Raises NodeRefused without a lease."""
+        """Settle what finished and claim what fits, in one step. Raises NodeRefused without a lease.
+
+        Of an exchange that only claims, gets nothing and tells nothing, a store may forget the number: the
+        same one said again would not be refused as replayed, and do no harm.
+        """
 
     # 4
     def renew(self, node: str, host: str, info: bytes = b"{}", lease: float = LEASE) -> None:
