@@ -18,6 +18,7 @@ from pathlib import Path
 from millpond import App, Node, Retry, current_job
 from millpond.job import Priority
 
+SIGN = "MILLPOND_TEST_NODE_DRAINS"  # a file that is made when the node begins to drain
 app = App(os.environ.get("MILLPOND_TEST_NODE_STORE", "memory://"))
 app.pool("default", workers=(1, 2))
 
@@ -70,7 +71,13 @@ def main() -> None:
     from tests.node import process  # the module under the name that its workers import
 
     node = Node(process.app, lease=float(sys.argv[1]))
-    signal.signal(signal.SIGTERM, lambda *_: node.drain(10.0))
+
+    def leave(*_: object) -> None:
+        node.drain(10.0)
+        if SIGN in os.environ:
+            Path(os.environ[SIGN]).touch()
+
+    signal.signal(signal.SIGTERM, leave)
     node.start()
     node.wait()
 

@@ -98,10 +98,12 @@ def test_a_job_that_holds_a_slot_is_stopped_with_its_nodes_lease_even_if_the_nod
 
 
 def test_a_drained_node_gives_back_what_it_has_not_begun_at_no_cost(app, url, tmp_path):
-    with node_process(url) as first:
+    drains = tmp_path / "drains"
+    with node_process(url, variables={nodes.SIGN: str(drains)}) as first:
         held = nodes.mark.enqueue_many([(str(tmp_path / "marks"), str(tmp_path / "go"))] * 4)
         until(lambda: len(lines(tmp_path / "marks")) == 2, "two at work")
         first.send_signal(signal.SIGTERM)
+        until(drains.exists, "it claims no more")
         until(lambda: sum(job.state == JobState.QUEUED for job in app.store.get([h.id for h in held])) == 2)
         (tmp_path / "go").touch()
         assert first.wait(30) == 0
