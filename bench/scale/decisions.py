@@ -23,7 +23,7 @@ from millpond.store.opening import open_store
 from millpond.store.protocol import Counts, QueueCounts
 
 POOLS, TASKS, RUNNING, ROUNDS = 32, 4, 8, 300
-CAPACITY = POOLS * RUNNING  # what there is already: half of the pools want more
+CAPACITY = POOLS * RUNNING // 2  # half of what there is already: every pool gets less than it wants
 NEEDED = 0.001  # seconds that all policies together may take
 
 
@@ -130,8 +130,8 @@ def section(found: dict[str, Any]) -> str:
     cases = [("no maximum", found), (f"`max_workers={CAPACITY}`", found.get("shared"))]
     rows = "\n".join(_row(name, case) for name, case in cases if case is not None)
     return f"""What a node does each second for {POOLS} pools, each with {TASKS} tasks, {RUNNING} running jobs and {2 * RUNNING} in line: it learns, observes and decides.
-The medians of {ROUNDS} rounds; the store is not asked. Where the node has a maximum that its pools share, every policy is asked twice: what it would want, and
-what it makes of its part. Needed: less than {1000 * NEEDED:g} ms for all that the policies are asked.
+The medians of {ROUNDS} rounds; the store is not asked. Where the node has a maximum that its pools share, those that cannot have what they want are asked twice:
+what they would want, and what they make of their part. Needed: less than {1000 * NEEDED:g} ms for all that the policies are asked.
 
 | node | a round | of which policies | asked | needed | met |
 |---|---|---|---|---|---|

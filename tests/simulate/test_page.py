@@ -163,12 +163,12 @@ def test_deciding_has_a_verdict_with_a_maximum_of_the_node_and_without(page):
     text = page.page([], {**RESULTS, "decision": found})
     assert table(text, "Deciding, on a node") == [
         ["no maximum", "5.00 ms", "0.90 ms", "32 times", "< 1 ms", "yes"],
-        ["`max_workers=256`", "6.00 ms", "1.10 ms", "64 times", "< 1 ms", "**no**"],
+        ["`max_workers=128`", "6.00 ms", "1.10 ms", "64 times", "< 1 ms", "**no**"],
     ]
     assert "the store is not asked" in text
 
 
-def test_with_a_maximum_of_the_node_every_policy_is_asked_twice(page, monkeypatch):
+def test_with_a_maximum_of_the_node_those_that_get_less_are_asked_twice(page, monkeypatch):
     decisions = importlib.import_module("decisions")
     monkeypatch.setattr(decisions, "ROUNDS", 2)
     found = decisions.decision_cost()

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from millpond.store.protocol import QueueCounts
 
 logger = logging.getLogger("millpond")
+Answer = tuple[Decision, Memory]
 BREATH = 0.05  # seconds between two rounds at the least, however much comes
 IDLE_EVERY = 2 * EVERY  # between two rounds of a node that has nothing to do
 READ_BOUNDS = 2.0  # seconds between two looks at the bounds that somebody may have set,
@@ -200,21 +201,22 @@ class Scaling:
         now = time.monotonic()
         trouble = "the node is held" if phase == "held" else ""
         found = [(sized, sized.watch.observe(self.counting, now, trouble)) for sized in pools]
-        for sized, seen in self._shared(found, now):
-            decision, sized.memory = sized.policy.decide(seen, sized.memory, now)
+        for sized, seen, known in self._shared(found, now):
+            decision, sized.memory = known or sized.policy.decide(seen, sized.memory, now)
             sized.wish(desired(decision), seen.measured_at)
             self._apply(sized, decision, now)
             self._tell_who_drags(sized)
 
     def _shared(
         self, found: list[tuple[_Sized, Observation]], now: float
-    ) -> list[tuple[_Sized, Observation]]:
-        """Where the node may not have as many workers as its pools want, each gets its fair part."""
+    ) -> list[tuple[_Sized, Observation, Answer | None]]:
+        """Where the node may not have as many workers as its pools want, each gets its fair part. Who gets
+        what it wants has been asked, and need not be again."""
         if self._capacity is None:
-            return found
+            return [(sized, seen, None) for sized, seen in found]
+        answers = {sized.name: sized.policy.decide(seen, sized.memory, now) for sized, seen in found}
         wishes = {name: sized.decision for name, sized in self._pools.items()}
-        for sized, seen in found:
-            wishes[sized.name] = sized.policy.decide(seen, sized.memory, now)[0]
+        wishes.update((name, answer[0]) for name, answer in answers.items())
         claimants = [
             Claimant(name, settings.least, wish.wanted, settings.weight, urgency(wish))
             for name, wish in wishes.items()
@@ -222,7 +224,12 @@ class Scaling:
         ]
         alive = {name: sum(sized.pool.crew()) for name, sized in self._pools.items()}
         capped = caps(self._capacity, claimants, alive)
-        return [(sized, _capped(seen, capped.get(sized.name))) for sized, seen in found]
+        return [
+            (sized, _capped(seen, capped[sized.name]), None)
+            if sized.name in capped
+            else (sized, seen, answers[sized.name])
+            for sized, seen in found
+        ]
 
     def _apply(self, sized: _Sized, decision: Decision, now: float) -> None:
         settings = sized.pool.settings
@@ -306,8 +313,8 @@ def _ready(queue: QueueCounts) -> int:
     return queue.states.get(JobState.QUEUED, 0)
 
 
-def _capped(seen: Observation, part: int | None) -> Observation:
+def _capped(seen: Observation, part: int) -> Observation:
     """The smaller of two caps is the one that counts."""
-    if part is None or (seen.cap is not None and seen.cap <= part):
+    if seen.cap is not None and seen.cap <= part:
         return seen
     return seen._replace(cap=part, cap_reason="the node's max_workers")
