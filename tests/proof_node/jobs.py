@@ -126,7 +126,7 @@ def failing(number: int) -> None:
         raise ValueError(f"{number:0200}")
 
 
-@app.task(timeout=2.0, retry=Retry(attempts=1, max_crashes=1))
+@app.task(timeout=5.0, retry=Retry(attempts=1, max_crashes=1))
 def misbehave(name: str) -> int | None:
     """Does what a job should not do."""
     act, end = HOSTILE[name]

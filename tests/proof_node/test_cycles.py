@@ -44,8 +44,8 @@ def is_unscathed(job: Job) -> bool:
 
 @pytest.mark.parametrize("name", ONE_AT_FIRST)
 def test_what_runs_longer_than_the_grace_is_broken_off_and_runs_elsewhere(name: str, tmp_path: Path):
-    with fleet_on(name, tmp_path, grace=1.0, pools={"default": {"workers": 2}}) as fleet:
-        jobs.work.enqueue_many([(5.0,)] * 2)
+    with fleet_on(name, tmp_path, grace=3.0, pools={"default": {"workers": 2}}) as fleet:
+        jobs.work.enqueue_many([(12.0,)] * 2)  # longer than it takes to notice them, start another and leave
         jobs.work.enqueue_many([(0.0,)] * 20)
         first = fleet.start()
         fleet.until(lambda: began(fleet.folder) == 2, "two at work")
