@@ -141,7 +141,7 @@ class Fleet:
             finally:
                 member.process.send_signal(signal.SIGCONT)
 
-    def terminate(self, member: Member) -> int:
+    def terminate(self, member: Member, exit_takes: float = EXIT) -> int:
         """SIGTERM, until it has left, which must be within its grace; returns its exit code."""
         with self.evidence.fault(Kind.TERMINATED, pid=member.pid, node=member.label):
             since = time.monotonic()
@@ -149,7 +149,7 @@ class Fleet:
             code = member.process.wait(self.grace + LONG)
             took = time.monotonic() - since
         late = f"{member.label} left {took:.2f} s after SIGTERM, and its grace was {self.grace:g} s"
-        assert took <= self.grace + EXIT, f"{late}\n{self.said()}"
+        assert took <= self.grace + exit_takes, f"{late}\n{self.said()}"
         return code
 
     @property
