@@ -135,6 +135,7 @@ def machine_cpu() -> float:
 def variables(peer: Peer, place: Place, *, safe: bool = False) -> dict[str, str]:
     """The environment that a measured program sees."""
     given = {**os.environ, **place.variables, "PYTHONPATH": str(TASKS)}
+    given.pop("PYTHONDONTWRITEBYTECODE", None)  # whoever installs a program has its bytecode
     given["BENCH_SETTINGS"] = "safe" if safe else "best"
     if peer.environment == "bullmq":
         given["NODE_PATH"] = str(environments.ensure("bullmq"))

@@ -1,8 +1,7 @@
 """What deciding costs a node: everything its scaling does in a round for 32 pools, but for asking the store.
 
 The node's own code runs, on pools that have no processes: what they hold, and who is busy, is made up. Once
-without a maximum of the node's own, and once with one, where every policy is asked for a wish before it is
-told its part.
+without a maximum of the node's own, and once with one, which the pools share.
 """
 
 # ruff: noqa: E501 - its section of the page is text, and has the lines of the other pages
@@ -15,16 +14,16 @@ from typing import Any
 
 from millpond.job import JobState
 from millpond.node.events import NodeEvents
-from millpond.node.scaling import Scaling, _Sized
+from millpond.node.scaling import Answer, Scaling, _Sized
 from millpond.node.state import NodeState
 from millpond.pool_settings import PoolSettings
-from millpond.rules.observation import Decision, Memory, Observation, Policy
+from millpond.rules.observation import Observation
 from millpond.store.opening import open_store
 from millpond.store.protocol import Counts, QueueCounts
 
 POOLS, TASKS, RUNNING, ROUNDS = 32, 4, 8, 300
 CAPACITY = POOLS * RUNNING // 2  # half of what there is already: every pool gets less than it wants
-NEEDED = 0.001  # seconds that all policies together may take
+NEEDED = 0.001  # seconds that all decisions together may take
 
 
 class _Pool:
@@ -66,20 +65,16 @@ class _Pool:
         pass
 
 
-class _Timed:
-    """A policy whose decisions are counted and timed."""
+class _Timed(Scaling):
+    """A node's scaling whose decisions are timed: all policies, and the parts of those that share."""
 
-    took, asked = 0.0, 0
+    took = 0.0
 
-    def __init__(self, policy: Policy) -> None:
-        self.policy = policy
-
-    def decide(self, observation: Observation, memory: Memory, now: float) -> tuple[Decision, Memory]:
+    def _answers(self, found: list[tuple[_Sized, Observation]], now: float) -> list[tuple[_Sized, Answer]]:
         began = time.perf_counter()
-        answer = self.policy.decide(observation, memory, now)
-        _Timed.took += time.perf_counter() - began
-        _Timed.asked += 1
-        return answer
+        answers = super()._answers(found, now)
+        self.took = time.perf_counter() - began
+        return answers
 
 
 def decision_cost() -> dict[str, Any]:
@@ -88,38 +83,30 @@ def decision_cost() -> dict[str, Any]:
 
 
 def _cost(capacity: int | None) -> dict[str, Any]:
-    """Seconds for a round over every pool, the median of many; the part of it that policies take, and how
-    often one of them is asked."""
+    """Seconds for a round over every pool, the median of many, and the part of it that deciding takes."""
     scaling = _scaling(capacity)
-    rounds, policies = [], []
+    rounds, decisions = [], []
     for turn in range(ROUNDS):
         for sized in scaling._pools.values():
             sized.pool.pass_a_second(turn)  # type: ignore[attr-defined]
         now = scaling.counting.counted_at = time.monotonic()
-        _Timed.took, _Timed.asked = 0.0, 0
         began = time.perf_counter()
         for sized in scaling._pools.values():
             sized.watch.learn(scaling.counting, now)
         scaling._decide(scaling._pools.values())
         rounds.append(time.perf_counter() - began)
-        policies.append(_Timed.took)
-    return {
-        "seconds": statistics.median(rounds),
-        "policies": statistics.median(policies),
-        "asked": _Timed.asked,
-    }
+        decisions.append(scaling.took)
+    return {"seconds": statistics.median(rounds), "deciding": statistics.median(decisions)}
 
 
-def _scaling(capacity: int | None) -> Scaling:
+def _scaling(capacity: int | None) -> _Timed:
     """A node's scaling that has counted what waits; nobody counts again."""
     state = NodeState(open_store("memory://"), lease=15.0)
     state.phase = "running"
     pools: list[Any] = [_Pool(number, state) for number in range(POOLS)]
     state.pools = {pool.settings.name: pool for pool in pools}
-    scaling = Scaling(state, NodeEvents(), grown=lambda: None, capacity=capacity)
+    scaling = _Timed(state, NodeEvents(), grown=lambda: None, capacity=capacity)
     scaling._pools = {name: _Sized(pool, state) for name, pool in state.pools.items()}
-    for sized in scaling._pools.values():
-        sized.policy = _Timed(sized.policy)
     queues = (QueueCounts(name, False, None, {JobState.QUEUED: RUNNING}, 3.0) for name in state.pools)
     scaling.counting.take(Counts(tuple(queues), ()))
     return scaling
@@ -130,17 +117,17 @@ def section(found: dict[str, Any]) -> str:
     cases = [("no maximum", found), (f"`max_workers={CAPACITY}`", found.get("shared"))]
     rows = "\n".join(_row(name, case) for name, case in cases if case is not None)
     return f"""What a node does each second for {POOLS} pools, each with {TASKS} tasks, {RUNNING} running jobs and {2 * RUNNING} in line: it learns, observes and decides.
-The medians of {ROUNDS} rounds; the store is not asked. Where the node has a maximum that its pools share, those that cannot have what they want are asked twice:
-what they would want, and what they make of their part. Needed: less than {1000 * NEEDED:g} ms for all that the policies are asked.
+The medians of {ROUNDS} rounds; the store is not asked. Where the node has a maximum that its pools share, deciding is also to find the part of each.
+Needed: less than {1000 * NEEDED:g} ms for all decisions.
 
-| node | a round | of which policies | asked | needed | met |
-|---|---|---|---|---|---|
+| node | a round | of which deciding | needed | met |
+|---|---|---|---|---|
 {rows}"""
 
 
 def _row(name: str, case: dict[str, Any]) -> str:
-    met = "yes" if case["policies"] < NEEDED else "**no**"
+    met = "yes" if case["deciding"] < NEEDED else "**no**"
     return (
-        f"| {name} | {1000 * case['seconds']:.2f} ms | {1000 * case['policies']:.2f} ms | {case['asked']} times | "
+        f"| {name} | {1000 * case['seconds']:.2f} ms | {1000 * case['deciding']:.2f} ms | "
         f"< {1000 * NEEDED:g} ms | {met} |"
     )

@@ -280,7 +280,7 @@ def test_who_claims_for_new_workers_is_called_when_their_number_counts(local, st
     node = start(local)
     decision = until(lambda: node._scaling.decision_of("default"), "a decision")
     pool, sizes = node._state.pools["default"], list[int]()
-    pool.want(decision._replace(wanted=3), lambda: sizes.append(pool.size()))
+    pool.want(msgspec.structs.replace(decision, wanted=3), lambda: sizes.append(pool.size()))
     assert until(lambda: sizes, "the call") == [3]
 
 

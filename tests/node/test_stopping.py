@@ -169,3 +169,27 @@ def test_a_coroutine_that_does_not_listen_is_killed_at_the_end_of_grace(local, s
     assert "1 jobs were still running and are stopped" in caplog.text
     job = handle.job()
     assert (job.state, job.errors, job.lost) == (JobState.QUEUED, 0, 1)
+
+
+def test_while_a_node_drains_nobody_takes_the_place_of_a_worker_that_was_told_to_end(
+    local: App, start: Callable[..., Node], tmp_path: Path
+):
+    """Whoever came would have nothing to do, and would have to be waited for."""
+    begun = tmp_path / "begun"
+    local.pool("default", workers=2)
+
+    @local.task
+    def wait_for_long() -> None:
+        begun.touch()
+        time.sleep(300)
+
+    node = start(local)
+    heard: list[str] = []
+    wait_for_long.enqueue()
+    until(begun.exists, "it runs")
+    until(lambda: sum(node._state.pools["default"].crew()[:2]) == 2, "both workers are up")
+    for engine in node._state.pools["default"].engines():
+        engine.events.subscribe(lambda event: heard.append(type(event).__name__))
+    node.stop(1.0)
+    assert "WorkerStopped" in heard
+    assert not {"WorkerStarted", "WorkerFailedToStart"}.intersection(heard)

@@ -7,7 +7,7 @@ import resource
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -30,7 +30,8 @@ def silent_template(pool: Pool) -> Iterator[None]:
     try:
         yield
     finally:
-        os.kill(pid, signal.SIGCONT)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
 
 
 def test_a_cancel_that_falls_due_after_shutdown_has_killed_its_worker_breaks_nothing(
@@ -48,6 +49,24 @@ def test_a_cancel_that_falls_due_after_shutdown_has_killed_its_worker_breaks_not
         assert isinstance(future.exception(PATIENCE), TaskKilled)
         heard.wait_for(WorkerStopped)
     assert "failed" not in caplog.text
+
+
+def test_a_shutdown_without_time_waits_for_no_exit_code_that_nobody_tells(
+    new_pool, gate, listen, monkeypatch
+):
+    """A worker is being started, so its template is let go: nobody is left who knows how the other ended."""
+    monkeypatch.setattr(upkeep, "EXIT_CODE_WAIT", 10 * PATIENCE)
+    pool = new_pool(2, min_workers=1)
+    heard = listen(pool)
+    running = pool.submit(hold, gate.folder)
+    gate.arrive()
+    with silent_template(pool):
+        pool.submit(identity, 1)
+        eventually(lambda: len(engine_of(pool).links) == 2)
+        pool.shutdown(wait=False, timeout=0)
+        assert isinstance(running.exception(PATIENCE), TaskKilled)
+        assert engine_of(pool).finished.wait(PATIENCE)
+    assert not heard.of(WorkerFailedToStart)  # nobody wanted it any more
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import asdict
 
 from millpond.rules import guard
 from millpond.rules.observation import Limits, Memory, Observation, TaskLoad
@@ -232,7 +233,7 @@ def test_a_decision_reads_as_a_sentence():
 
 
 def test_a_decision_can_be_stored():
-    assert json.loads(json.dumps(decided(seen(5, busy=1))._asdict()))["wanted"] >= 1
+    assert json.loads(json.dumps(asdict(decided(seen(5, busy=1)))))["wanted"] >= 1
 
 
 def test_a_pool_that_breaks_its_promise_is_the_more_urgent():
@@ -288,6 +289,13 @@ def test_never_below_the_minimum_and_never_above_the_maximum(policy, observation
     assert decision.keep >= limits.least
 
 
+@given(policies, observations(), st.integers(0, 100))
+def test_nobody_is_started_only_to_stay(policy, observation, part):
+    answer = policy.decide(observation, Memory(), 100.0)
+    for decision, _ in (answer, guard.recapped(answer, observation.limits, part, "part")):
+        assert decision.keep <= max(decision.wanted, decision.alive)
+
+
 @given(policies, observations())
 def test_nobody_is_asked_to_leave_but_beyond_a_cap(policy, observation):
     decision, _ = policy.decide(observation, Memory(), 100.0)
@@ -314,3 +322,25 @@ def test_more_in_line_never_means_fewer_workers(policy, observation, more):
 @given(policies, observations())
 def test_the_same_values_give_the_same_answer(policy, observation):
     assert policy.decide(observation, Memory(), 100.0) == policy.decide(observation, Memory(), 100.0)
+
+
+@given(policies, observations(), st.integers(0, 100), st.floats(0, 50))
+def test_an_answer_under_another_cap_is_what_would_be_answered_to_it(policy, observation, part, starts):
+    memory = Memory(decided_at=99.9, starts=starts if isinstance(policy, ScaleForWait) else None)
+    late, known = guard.recapped(policy.decide(observation, memory, 100.0), observation.limits, part, "part")
+    cap = part if observation.cap is None else min(part, observation.cap)
+    asked, remembered = policy.decide(observation._replace(cap=cap, cap_reason="part"), memory, 100.0)
+    assert (late.wanted, late.leave, late.need) == (asked.wanted, asked.leave, asked.need)
+    assert (known.wanted, known.gain, known.decided_at) == remembered[1:2] + remembered[3:4] + remembered[:1]
+    assert known.starts == pytest.approx(remembered.starts)
+
+
+def test_who_gets_less_than_it_wants_is_told_why():
+    observation = seen(60, busy=4, oldest=3.1)
+    answer = TEN.decide(observation, Memory(), 100.0)
+    decision, _ = guard.recapped(answer, observation.limits, 6, "the node's max_workers")
+    assert sentence("images", decision).endswith(
+        "4 -> 6: oldest wait 3.1 s of 10 s; capped by the node's max_workers"
+    )
+    assert guard.recapped(answer, observation.limits, 20, "nothing")[0] == answer[0]
+    assert guard.recapped(answer, observation.limits, 0, "the node's max_workers")[0].binding == "min"

@@ -35,7 +35,7 @@ class Downstream:
             self.squares += done * (math.log(length) ** 2 + 0.5)  # some spread, as real jobs have
             task = TaskLoad("t", 1.0, length, 500, round(self.completed), self.logs, self.squares)
             seen = Observation(Limits(self.least, 200), (task,), busy=allowed, measured_at=self.now)
-            self.known = gain.learned(seen, self.known, self.now)
+            self.known = gain.learned(seen, seen.line(), self.known, self.now)
         return allowed
 
 
@@ -87,4 +87,4 @@ def test_what_was_taken_back_is_tried_again_once_the_downstream_has_grown():
 def test_without_anything_waiting_nothing_is_learned():
     task = TaskLoad("t", completed=1000)
     seen = Observation(Limits(1, 10), (task,), busy=5, measured_at=1.0)
-    assert gain.learned(seen, Gain(), 1.0) == Gain()
+    assert gain.learned(seen, seen.line(), Gain(), 1.0) == Gain()

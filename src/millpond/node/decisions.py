@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+from msgspec.structs import asdict, replace
 
 from millpond.errors import StoreError
 from millpond.node.events import NodeEvents, ScaledDown, ScaledUp
@@ -84,7 +85,7 @@ class Telling:
             "before": step[0],
             "after": step[1],
             "sentence": said,
-            **decision._asdict(),
+            **asdict(decision),
             "base": round(decision.base, 3),
             "backlog": round(decision.backlog, 3),
         }
@@ -120,14 +121,14 @@ def words_of(name: str, decision: Decision, before: int, after: int) -> str:
     if after == before:
         return sentence(name, decision)
     if after > before or _is_cap(decision):
-        return sentence(name, decision._replace(alive=before, wanted=after))
+        return sentence(name, replace(decision, alive=before, wanted=after))
     why = "more than there may be" if decision.leave else f"idle for {decision.idle_timeout:g} s"
     return f"{name} {before} -> {after}: {why}"
 
 
 def recommended(name: str, decision: Decision) -> str:
     """What a policy in shadow would do with the pool as it is, and why."""
-    return sentence(f"{name} {decision.alive}, recommended", decision._replace(alive=decision.wanted))
+    return sentence(f"{name} {decision.alive}, recommended", replace(decision, alive=decision.wanted))
 
 
 def said_of(settings: PoolSettings, decision: Decision) -> str:

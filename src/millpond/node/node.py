@@ -221,7 +221,7 @@ class Node:
                 self._stopped.set()
                 return
         for pool in self._state.pools.values():
-            pool.withdraw()
+            pool.drain()
         self._planning.stop()
         self._loop.bell.set()
         threading.Thread(target=self._wind_down, name="millpond-stop").start()

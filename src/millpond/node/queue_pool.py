@@ -230,6 +230,12 @@ class QueuePool:
         for crew in self._crews():
             crew.engine.withdraw()
 
+    def drain(self) -> None:
+        """Take back what has not begun, and replace nobody who leaves."""
+        self.withdraw()
+        for crew in self._crews():
+            crew.engine.start_no_more()
+
     def begun(self) -> list[tuple[JobTask, float]]:
         """The jobs that run, and since when on the monotonic clock."""
         found: list[Any] = []

@@ -26,6 +26,7 @@ from millpond.node.observing import Counting, PoolWatch
 from millpond.node.overrides import changes, read_bounds
 from millpond.node.recollection import keep, keep_needs, recall, recall_needs
 from millpond.rules.allotment import caps
+from millpond.rules.guard import recapped
 from millpond.rules.observation import Decision, Memory, Observation
 from millpond.rules.scale import EVERY, desired, policy_for, urgency
 from millpond.rules.sharing import Claimant
@@ -42,6 +43,7 @@ IDLE_EVERY = 2 * EVERY  # between two rounds of a node that has nothing to do
 READ_BOUNDS = 2.0  # seconds between two looks at the bounds that somebody may have set,
 IDLE_READ_BOUNDS = 4.0  # and while there is nothing to do
 READ_ALL_BOUNDS = 60.0
+SHARED = "the node's max_workers"
 SAVE = 60.0  # seconds between two times that the estimates are written down
 
 
@@ -201,34 +203,33 @@ class Scaling:
         now = time.monotonic()
         trouble = "the node is held" if phase == "held" else ""
         found = [(sized, sized.watch.observe(self.counting, now, trouble)) for sized in pools]
-        for sized, seen, known in self._shared(found, now):
-            decision, sized.memory = known or sized.policy.decide(seen, sized.memory, now)
-            sized.wish(desired(decision), seen.measured_at)
+        for sized, (decision, memory) in self._answers(found, now):
+            sized.memory = memory
+            sized.wish(desired(decision), self.counting.counted_at)
             self._apply(sized, decision, now)
             self._tell_who_drags(sized)
 
-    def _shared(
-        self, found: list[tuple[_Sized, Observation]], now: float
-    ) -> list[tuple[_Sized, Observation, Answer | None]]:
-        """Where the node may not have as many workers as its pools want, each gets its fair part. Who gets
-        what it wants has been asked, and need not be again."""
+    def _answers(self, found: list[tuple[_Sized, Observation]], now: float) -> list[tuple[_Sized, Answer]]:
+        """What each policy decides; where the node may not have as many workers as its pools want, each gets
+        its fair part."""
+        answers = [(sized, sized.policy.decide(seen, sized.memory, now)) for sized, seen in found]
         if self._capacity is None:
-            return [(sized, seen, None) for sized, seen in found]
-        answers = {sized.name: sized.policy.decide(seen, sized.memory, now) for sized, seen in found}
+            return answers
         wishes = {name: sized.decision for name, sized in self._pools.items()}
-        wishes.update((name, answer[0]) for name, answer in answers.items())
+        wishes.update((sized.name, decision) for sized, (decision, _) in answers)
         claimants = [
             Claimant(name, settings.least, wish.wanted, settings.weight, urgency(wish))
             for name, wish in wishes.items()
             if wish is not None and (settings := self._pools[name].pool.settings)
         ]
         alive = {name: sum(sized.pool.crew()) for name, sized in self._pools.items()}
-        capped = caps(self._capacity, claimants, alive)
+        parts = caps(self._capacity, claimants, alive)
         return [
-            (sized, _capped(seen, capped[sized.name]), None)
-            if sized.name in capped
-            else (sized, seen, answers[sized.name])
-            for sized, seen in found
+            (
+                sized,
+                recapped(answer, seen.limits, parts[sized.name], SHARED) if sized.name in parts else answer,
+            )
+            for (sized, answer), (_, seen) in zip(answers, found, strict=True)
         ]
 
     def _apply(self, sized: _Sized, decision: Decision, now: float) -> None:
@@ -311,10 +312,3 @@ def _next_look(short: Iterable[_Sized], now: float, early: Iterable[_Sized] = ()
 
 def _ready(queue: QueueCounts) -> int:
     return queue.states.get(JobState.QUEUED, 0)
-
-
-def _capped(seen: Observation, part: int) -> Observation:
-    """The smaller of two caps is the one that counts."""
-    if seen.cap is not None and seen.cap <= part:
-        return seen
-    return seen._replace(cap=part, cap_reason="the node's max_workers")

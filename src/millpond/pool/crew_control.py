@@ -199,6 +199,16 @@ class CrewControl(Driving):
         else:
             self.call_soon(command)
 
+    def start_no_more(self) -> None:
+        """From now on nobody is started but for work that has no worker at all: the end is near, and whoever
+        came would only be waited for."""
+
+        def command() -> None:
+            self.least = self.wanted = self.keep = 0
+
+        if self.dispatcher is not None:
+            self.call_soon(command)
+
     def recycle(self, pid: int) -> None:
         """Replace one worker: it gets nothing more, and leaves when what it runs has ended."""
 

@@ -182,7 +182,7 @@ def _stop_everything(engine: Engine, upkeep: Upkeep) -> None:
     """Shutdown has run out of time."""
     cancel_waiting(engine, stop=True)
     if any(link.pidfd is None for link in engine.links.values()):
-        upkeep.lose_starter("shutdown ran out of time")  # it was asked for workers and has not answered
+        upkeep.drop_starter()  # it was asked for workers and has not answered
     for link in engine.links.values():
         engine.collect(link, upkeep.now)
         for task in link.take_back(link.tickets_left()):

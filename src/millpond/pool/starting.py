@@ -213,6 +213,12 @@ class Starting(Round):
 
     def lose_starter(self, cause: str) -> None:
         """The template is gone, and with it, by their own wish, all its workers: nobody is to blame."""
+        if self.starter is not None:
+            self.drop_starter()
+            self._failed_to_start(cause)
+
+    def drop_starter(self) -> None:
+        """Let go of the template; all its workers go with it, those that it was only asked for, too."""
         starter, self.starter = self.starter, None
         if starter is None:
             return
@@ -225,7 +231,6 @@ class Starting(Round):
             link.lost = True
             if link.pidfd is None:
                 link.gone_at, link.exitcode = self.now, 1
-        self._failed_to_start(cause)
 
     def _cause_of_failure(self, link: Link) -> str:
         if link.start_error:

@@ -81,7 +81,8 @@ class Upkeep(Starting, Stopping):
         if link.news:
             self._hear(link)
         if link.gone_at is not None:
-            if link.exitcode is not None or self.now - link.gone_at > EXIT_CODE_WAIT:
+            # Who went down with the template has nobody left to tell its exit code
+            if link.exitcode is not None or link.lost or self.now - link.gone_at > EXIT_CODE_WAIT:
                 self._bury(link)
                 return
             self.by(link.gone_at + EXIT_CODE_WAIT)

@@ -21,9 +21,12 @@ def caps(capacity: int, claimants: Iterable[Claimant], alive: Mapping[str, int])
     parts = share(capacity, everyone)
     there = {claimant.pool: alive.get(claimant.pool, 0) for claimant in everyone}
     missing = [
-        claimant._replace(
-            least=max(0, claimant.least - there[claimant.pool]),
-            wanted=max(0, parts[claimant.pool] - there[claimant.pool]),
+        Claimant(
+            claimant.pool,
+            max(0, claimant.least - there[claimant.pool]),
+            max(0, parts[claimant.pool] - there[claimant.pool]),
+            claimant.weight,
+            claimant.urgency,
         )
         for claimant in everyone
     ]

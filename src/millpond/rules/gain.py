@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import math
 
-from millpond.rules.observation import Gain, GainWindow, Observation
+from msgspec.structs import replace
+
+from millpond.rules.observation import Gain, GainWindow, Line, Observation
 
 GROWTH = math.log(1.2)  # more workers than in the reference, so that a difference can be told
 RAISED = 0.5  # of the growth: what the rate must rise by at least
@@ -27,56 +29,45 @@ QUIET = 600.0  # seconds after a trial that showed that growth helps
 NOTHING = Gain()
 
 
-def learned(observation: Observation, gain: Gain, now: float) -> Gain:
-    """What is known after this observation."""
-    gain = _lifted(observation, gain, now)
-    if not observation.busy or not observation.waiting:
-        return gain if gain.window is None else gain._replace(window=None)
+def learned(observation: Observation, line: Line, gain: Gain, now: float) -> Gain:
+    """What is known after this observation, whose tasks together are `line`."""
+    if gain.cap is not None:
+        gain = _lifted(observation, gain, now)
+    if not observation.busy or not line.waiting:
+        return gain if gain.window is None else replace(gain, window=None)
     if gain.before is not None and gain.cap is not None and observation.busy > gain.cap + 0.5:
-        return gain._replace(window=None)  # a trial begins when those beyond it have left
+        return replace(gain, window=None)  # a trial begins when those beyond it have left
     window = gain.window
     if window is None:
-        return gain._replace(window=GainWindow(now, *_totals(observation)))
-    began_at, completed, logs, squares, workers, samples = window[:6]
-    window = GainWindow(began_at, completed, logs, squares, workers + observation.busy, samples + 1)
-    if now - began_at < SHORTEST:
-        return gain._replace(window=window)
-    closed = _closed(window, _totals(observation), now, _length(observation))
-    if closed is None:
-        return gain._replace(window=window)
-    gain = gain._replace(window=None)
-    judge = _judged if gain.before is None else _tried
-    return judge(closed, gain, observation, now)
+        window = GainWindow(now, line.completed, line.logs, line.squares)
+    else:
+        window = GainWindow(
+            window.began_at,
+            window.completed,
+            window.logs,
+            window.squares,
+            window.workers + observation.busy,
+            window.samples + 1,
+        )
+        closed = _closed(window, line, now)
+        if closed is not None:
+            judge = _judged if gain.before is None else _tried
+            return judge(closed, replace(gain, window=None), observation, now)
+    return replace(gain, window=window)
 
 
-def _totals(observation: Observation) -> tuple[int, float, float]:
-    runs, logs, squares = 0, 0.0, 0.0
-    for task in observation.tasks:
-        runs += task.completed
-        logs += task.logs
-        squares += task.squares
-    return runs, logs, squares
-
-
-def _length(observation: Observation) -> float:
-    work, waiting = 0.0, 0
-    for task in observation.tasks:
-        work += task.service * task.waiting
-        waiting += task.waiting
-    return min(max(SHORTEST, TIMES_SERVICE * work / waiting), LONGEST)
-
-
-def _closed(
-    window: GainWindow, totals: tuple[int, float, float], now: float, length: float
-) -> GainWindow | None:
+def _closed(window: GainWindow, line: Line, now: float) -> GainWindow | None:
     """The window with its figures, once it has lasted long enough to tell something."""
-    runs = totals[0] - window.completed
     lasted = now - window.began_at
-    if runs < FEW_RUNS or lasted < length or (runs < LEAST_RUNS and lasted < LONGEST):
+    runs = line.completed - window.completed
+    if lasted < SHORTEST or runs < FEW_RUNS or (runs < LEAST_RUNS and lasted < LONGEST):
         return None
-    log = (totals[1] - window.logs) / runs
-    spread = max(0.0, (totals[2] - window.squares) / runs - log * log)
-    return window._replace(
+    if lasted < min(TIMES_SERVICE * line.work / line.waiting, LONGEST):
+        return None
+    log = (line.logs - window.logs) / runs
+    spread = max(0.0, (line.squares - window.squares) / runs - log * log)
+    return replace(
+        window,
         completed=runs,
         rate=runs / lasted,
         log=log,
@@ -94,16 +85,16 @@ def _judged(closed: GainWindow, gain: Gain, observation: Observation, now: float
     if fewer is None or closed.workers < fewer.workers * math.exp(GROWTH):
         if fewer is not None and (fewer.workers < closed.workers or gain.cap is not None):
             return gain  # go on comparing with the smaller one until the difference is large enough
-        return gain._replace(reference=closed)
+        return replace(gain, reference=closed)
     growth = math.log(closed.workers / fewer.workers)
     doubt = SURE * math.hypot(closed.error, fewer.error)
     rose = math.log(closed.rate / fewer.rate) > RAISED * growth
     if gain.cap is not None and not rose:
         wait = min(2.0 * gain.lift_after, LONGEST_WAIT)
-        return gain._replace(cap=fewer.workers, moved_at=now, lift_after=wait)
+        return replace(gain, cap=fewer.workers, moved_at=now, lift_after=wait)
     inflated = closed.log - fewer.log > INFLATED + doubt
     if rose or not inflated or now < gain.quiet_until:
-        return gain._replace(reference=closed)
+        return replace(gain, reference=closed)
     return _trial(closed, gain, _fewer(closed, observation), now)
 
 
@@ -113,7 +104,7 @@ def _fewer(closed: GainWindow, observation: Observation) -> float:
 
 
 def _trial(closed: GainWindow, gain: Gain, cap: float, now: float) -> Gain:
-    return gain._replace(cap=cap, before=closed, reference=None, moved_at=now)
+    return replace(gain, cap=cap, before=closed, reference=None, moved_at=now)
 
 
 def _tried(closed: GainWindow, gain: Gain, observation: Observation, now: float) -> Gain:
@@ -126,26 +117,25 @@ def _tried(closed: GainWindow, gain: Gain, observation: Observation, now: float)
         fewer = _fewer(closed, observation)
         if fewer >= closed.workers:
             return _settled(closed, gain, now)
-        return _trial(closed, gain, fewer, now)._replace(proven=True)
+        return replace(_trial(closed, gain, fewer, now), proven=True)
     if gain.proven:  # this step went too far, the one before had not
         return _settled(before, gain, now)
-    return NOTHING._replace(quiet_until=now + QUIET)
+    return replace(NOTHING, quiet_until=now + QUIET)
 
 
 def _settled(found: GainWindow, gain: Gain, now: float) -> Gain:
     """As many as worked then, from now on, and more are compared with that."""
-    return gain._replace(cap=found.workers, before=None, reference=found, moved_at=now, proven=False)
+    return replace(gain, cap=found.workers, before=None, reference=found, moved_at=now, proven=False)
 
 
 def _lifted(observation: Observation, gain: Gain, now: float) -> Gain:
     """Try a little more after a while; forget the cap when it is beyond the pool's size."""
-    if gain.cap is None:
-        return gain
+    assert gain.cap is not None
     waited = now - gain.moved_at
     if gain.before is not None:  # a trial that cannot end, since too little is finished or nothing waits
-        return gain if waited < 4 * LONGEST else NOTHING._replace(quiet_until=now + QUIET)
+        return gain if waited < 4 * LONGEST else replace(NOTHING, quiet_until=now + QUIET)
     if waited < gain.lift_after:
         return gain
     if gain.cap >= observation.limits.most:
         return NOTHING
-    return gain._replace(cap=max(gain.cap + 1.0, gain.cap * LIFT), moved_at=now)
+    return replace(gain, cap=max(gain.cap + 1.0, gain.cap * LIFT), moved_at=now)

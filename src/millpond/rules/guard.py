@@ -6,7 +6,8 @@ Pure. A cap never goes below the guaranteed minimum, and nothing here ever stops
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from millpond.rules.observation import Decision, Limits, Memory, Observation
 
@@ -19,13 +20,10 @@ LONGEST_IDLE = 300.0
 DEAR_START = 1.0  # seconds: workers that start slower are started before they are needed
 
 
-class Bounded(NamedTuple):
-    """A number of workers within its bounds."""
-
-    wanted: int
-    binding: str  # the term that decided; "need" when nothing bounded it
-    limit: int  # the smallest cap
-    leave: int  # workers beyond what may be
+Bounded = tuple[
+    int, str, int, int
+]  # wanted; the term that decided, "need" when nothing did; the smallest cap;
+# how many are beyond what may be
 
 
 def distrust(observation: Observation, memory: Memory, now: float) -> str:
@@ -60,7 +58,7 @@ def held(
         max_wait=max_wait,
         note=reason,
     )
-    return decision, memory._replace(decided_at=now, wanted=wanted, gain=memory.gain._replace(window=None))
+    return decision, memory._replace(decided_at=now, wanted=wanted, gain=replace(memory.gain, window=None))
 
 
 def idle_timeout(limits: Limits) -> float:
@@ -77,18 +75,20 @@ def idle_timeout(limits: Limits) -> float:
 def tokens(observation: Observation, memory: Memory, now: float) -> float:
     """Workers that may be started now: a bucket that holds a pool twice over, and is filled no faster than
     keeps starts a small share of the workers' time. A pool that flaps runs dry; a rush never does."""
-    limits = observation.limits
+    limits, starts, since = observation.limits, memory.starts, memory.decided_at
     full = 2.0 * limits.most
-    if memory.starts is None or memory.decided_at is None:
+    if starts is None or since is None or starts >= full:
         return full
     rate = max(START_SHARE * observation.alive / max(limits.start_cost, 1e-3), limits.most / REFILL)
-    return min(full, memory.starts + rate * (now - memory.decided_at))
+    return min(full, starts + rate * (now - since))
 
 
 def demand(observation: Observation, waiting: int | None = None) -> int:
     """Workers that would have something to do."""
-    jobs = len(observation.remaining) + (observation.waiting if waiting is None else waiting)
-    return max(observation.busy, -(-jobs // observation.limits.concurrency))
+    jobs, busy = len(observation.remaining), observation.busy
+    jobs += observation.waiting if waiting is None else waiting
+    useful = -(-jobs // observation.limits.concurrency)
+    return max(busy, useful)
 
 
 def least(limits: Limits) -> int:
@@ -100,37 +100,66 @@ def bounded(
     need: int,
     observation: Observation,
     useful: int,
-    *,
     gain_cap: float | None = None,
     budget: float = math.inf,
 ) -> Bounded:
     """As many as are needed, within the caps; the minimum whatever the caps say. `useful` is the demand: more
     than that, but for warm spares, would have nothing to do."""
-    limits, alive, lowest = observation.limits, observation.alive, least(observation.limits)
-    allowed, reason = float(limits.most), "max"
-    if observation.cap is not None and observation.cap < allowed:
-        allowed, reason = observation.cap, observation.cap_reason
+    limits, alive, room = observation.limits, observation.alive, observation.cap
+    lowest, allowed, name = limits.least, limits.most, "max"
+    lowest = min(lowest, allowed)
+    if room is not None and room < allowed:
+        allowed, name = room, observation.cap_reason
     if gain_cap is not None and gain_cap < allowed:
-        allowed, reason = int(gain_cap), "gain"
-    cap, name = allowed, reason
+        allowed, name = int(gain_cap), "gain"
+    cap = allowed
     if useful < cap and alive < cap and limits.start_cost <= DEAR_START:
-        cap, name = max(useful, alive), "demand"
+        cap, name = (max(alive, useful)), "demand"
     if alive + budget < cap:
         cap, name = alive + int(max(0.0, budget)), "budget"
-    wanted, binding = (need, "need") if need <= cap else (int(cap), name)
+    wanted, binding = (need, "need") if need <= cap else (cap, name)
     if limits.warm:  # beyond a cap they would leave again at once
         warm = int(min(observation.busy + limits.warm, allowed, alive + max(0.0, budget)))
         if wanted < warm:
             wanted, binding = warm, "warm"
     if wanted < lowest:
         wanted, binding = lowest, "min"
-    leave = max(0, alive - max(int(allowed), lowest))
-    return Bounded(wanted, binding, int(cap), leave)
+    may = max(lowest, allowed)
+    return wanted, binding, cap, alive - may if alive > may else 0
 
 
-def kept(observation: Observation, base: int, *, short: bool = False) -> int:
+def recapped(
+    answer: tuple[Decision, Memory], limits: Limits, cap: int, reason: str
+) -> tuple[Decision, Memory]:
+    """An answer under another cap: as many workers as the policy would want if it were asked again, since
+    every bound is a smallest of several, and only the guaranteed minimum stands above them."""
+    decision, memory = answer
+    before, alive, lowest = decision.wanted, decision.alive, least(limits)
+    may = max(cap, lowest)
+    if (before <= may and alive <= may) or decision.binding == "hold":
+        return answer
+    wanted, binding = before, decision.binding
+    if may < before:
+        wanted, binding = may, reason if cap >= lowest else "min"
+    starts = memory.starts
+    if starts is not None:  # who is not started has cost nothing
+        starts += max(0, before - alive) - max(0, wanted - alive)
+    decision = replace(
+        decision,
+        wanted=wanted,
+        keep=min(decision.keep, max(wanted, alive)),
+        leave=max(decision.leave, alive - may),
+        limit=min(decision.limit, cap),
+        binding=binding,
+    )
+    return decision, Memory(memory.decided_at, wanted, starts, memory.gain, memory.own)
+
+
+def kept(observation: Observation, base: int, wanted: int, *, short: bool = False) -> int:
     """How many stay although they idle. Where there are too few for what waits all of them do: the next jobs
-    are on their way to whoever has nothing in hand, and he would be started again at once."""
-    limits = observation.limits
+    are on their way to whoever has nothing in hand, and he would be started again at once. Nobody is started
+    in order to stay: beyond a cap he would have to leave again."""
+    limits, alive = observation.limits, observation.alive
     warm = observation.busy + limits.warm if limits.warm else 0
-    return min(limits.most, max(limits.least, base, warm, observation.alive if short else 0))
+    stay = max(limits.least, base, warm, alive if short else 0)
+    return min(limits.most, stay, max(alive, wanted))

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
+from msgspec import Struct
+
 
 class Limits(NamedTuple):
     """What a pool may be, whatever its policy."""
@@ -32,6 +34,19 @@ class TaskLoad(NamedTuple):
     logs: float = 0.0  # the sum of the logarithms of their seconds
     squares: float = 0.0  # the sum of the squares of these
     spread: float = 1.0  # of a run's logarithm, its variance: next to 0 where all take the same time
+
+
+class Line(Struct, frozen=True, gc=False):
+    """All tasks of a pool together."""
+
+    waiting: int
+    work: float  # seconds that those in line will take
+    rate: float  # arrivals a second
+    load: float  # seconds of work that arrive in a second
+    spread: float  # of those in line: the sum of how much their seconds vary
+    completed: int
+    logs: float
+    squares: float
 
 
 class Observation(NamedTuple):
@@ -63,8 +78,24 @@ class Observation(NamedTuple):
             waiting += load.waiting
         return waiting
 
+    def line(self) -> Line:
+        """The tasks, added up: once for all that a policy asks of them."""
+        waiting, work, rate, load, spread = 0, 0.0, 0.0, 0.0, 0.0
+        completed, logs, squares = 0, 0.0, 0.0
+        for _, arrivals, service, number, runs, log, square, varies in self.tasks:
+            if number:
+                waiting += number
+                work += number * service
+                spread += number * varies
+            rate += arrivals
+            load += arrivals * service
+            completed += runs
+            logs += log
+            squares += square
+        return Line(waiting, work, rate, load, spread, completed, logs, squares)
 
-class GainWindow(NamedTuple):
+
+class GainWindow(Struct, frozen=True, gc=False):
     """A stretch of time in which work was waiting: how many worked, what they finished, how long it took."""
 
     began_at: float
@@ -78,7 +109,7 @@ class GainWindow(NamedTuple):
     error: float = 0.0  # the standard error of that mean
 
 
-class Gain(NamedTuple):
+class Gain(Struct, frozen=True):
     """What is known about growth that did not help; see `rules.gain`."""
 
     cap: float | None = None  # workers beyond which nothing was gained
@@ -101,7 +132,7 @@ class Memory(NamedTuple):
     own: Any = None  # what a policy of another kind remembers
 
 
-class Decision(NamedTuple):
+class Decision(Struct, frozen=True):
     """What to do, and why, in all its terms. Numbers are workers unless they say otherwise."""
 
     wanted: int  # start `wanted - alive` workers when that is positive

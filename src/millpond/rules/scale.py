@@ -11,7 +11,7 @@ import math
 from typing import NamedTuple
 
 from millpond.rules import gain, guard
-from millpond.rules.observation import Decision, Memory, Observation, Policy, TaskLoad
+from millpond.rules.observation import Decision, Limits, Line, Memory, Observation, Policy
 
 EVERY = 1.0  # seconds between decisions
 EAGER_SHARE = 0.05  # of the accepted wait: the least between decisions when a job finds nobody idle
@@ -21,29 +21,6 @@ HEADROOM = 0.8  # of the accepted wait is planned for; the rest is for what no p
 SHORTEST = 0.05  # of the accepted wait: however late it is, do not start the whole world
 UNEVEN = 0.4  # the variance of a run's logarithm from which on some are always about to end
 SPARE = 2.0  # standard deviations of the load that spares cover when nothing may wait
-
-
-class _Line(NamedTuple):
-    """All tasks of a pool together."""
-
-    waiting: int
-    work: float  # seconds that those in line will take
-    rate: float  # arrivals a second
-    load: float  # seconds of work that arrive in a second
-    spread: float  # of those in line: the sum of how much their seconds vary
-
-
-def _line(tasks: tuple[TaskLoad, ...]) -> _Line:
-    waiting, work, rate, load, spread = 0, 0.0, 0.0, 0.0, 0.0
-    for task in tasks:
-        number, service = task.waiting, task.service
-        if number:
-            waiting += number
-            work += number * service
-            spread += number * task.spread
-        rate += task.rate
-        load += task.rate * service
-    return _Line(waiting, work, rate, load, spread)
 
 
 class ScaleForWait(NamedTuple):
@@ -59,46 +36,46 @@ class ScaleForWait(NamedTuple):
         is_stepped = observation.oldest < 0  # a clock went back: nobody is older than 0, and nobody leaves
         if is_stepped:
             observation = observation._replace(oldest=0.0)
-        line, alive = _line(observation.tasks), observation.alive
-        waiting = line.waiting
-        known = gain.learned(observation, memory.gain, now)
-        base = (self._base(observation, line) + observation.poison) / observation.limits.concurrency
+        limits, line, alive = observation.limits, observation.line(), observation.alive
+        waiting, poison = line.waiting, observation.poison
+        known = gain.learned(observation, line, memory.gain, now)
+        base = (self._base(limits, line) + poison) / limits.concurrency
         backlog = self._more(observation, line, alive) if waiting else 0.0
         present = alive if waiting else observation.busy
         steady = round(base)
         need = max(steady, math.ceil(present + backlog - 1e-9))
         budget = guard.tokens(observation, memory, now)
         useful = guard.demand(observation, waiting)
-        bounded = guard.bounded(need, observation, useful, gain_cap=known.cap, budget=budget)
-        eager = self._eager() if waiting else 0.0
-        binding = bounded.binding
+        wanted, binding, limit, leave = guard.bounded(need, observation, useful, known.cap, budget)
         if binding == "need":
             binding = "backlog" if backlog else "running" if need == present else "base"
+        eager = self._eager() if waiting else 0.0
         decision = Decision(
-            wanted=bounded.wanted,
-            keep=alive if is_stepped else guard.kept(observation, steady, short=backlog > 0),
-            idle_timeout=guard.idle_timeout(observation.limits),
+            wanted,
+            keep=alive if is_stepped else guard.kept(observation, steady, wanted, short=backlog > 0),
+            idle_timeout=guard.idle_timeout(limits),
             alive=alive,
-            leave=bounded.leave,
+            leave=leave,
             base=base,
             backlog=backlog,
             demand=useful,
-            limit=bounded.limit,
+            limit=limit,
             binding=binding,
             oldest=observation.oldest,
             max_wait=self.max_wait,
-            poison=observation.poison,
+            poison=poison,
             eager=eager,
-            again=eager if waiting and bounded.wanted < observation.limits.most else None,
+            again=eager if waiting and wanted < limits.most else None,
             need=need if known.cap is None else min(need, int(known.cap)),
         )
-        started = max(0, bounded.wanted - alive)
-        return decision, Memory(now, bounded.wanted, budget - started, known, memory.own)
+        if wanted > alive:
+            budget -= wanted - alive
+        return decision, Memory(now, wanted, budget, known, memory.own)
 
     def _eager(self) -> float:
         return min(max(EAGER[0], EAGER_SHARE * self.max_wait), EAGER[1])
 
-    def _more(self, observation: Observation, line: _Line, alive: int) -> float:
+    def _more(self, observation: Observation, line: Line, alive: int) -> float:
         """How many workers beyond those there are would let everything in line begin in time.
 
         Within `slack` seconds a place whose job has r seconds to go begins about slack / r jobs, a free one
@@ -107,34 +84,49 @@ class ScaleForWait(NamedTuple):
         the line: the last has all the time there is and everybody before it; those who cannot have come since
         the oldest, at the rate of arrivals, have what is left to it.
         """
-        service = max(line.work / line.waiting, 1e-6)
+        limits, remaining, age, waiting = (
+            observation.limits,
+            observation.remaining,
+            observation.oldest,
+            line.waiting,
+        )
+        service = max(line.work / waiting, 1e-6)
         freed = 0.0
-        for seconds in observation.remaining:
+        for seconds in remaining:
             freed += 1.0 / seconds  # places that become free in a second
-        free = alive * observation.limits.concurrency - len(observation.remaining)
-        left = HEADROOM * self.max_wait - observation.limits.start_cost
-        shortest = max(SHORTEST * self.max_wait, 1e-3)
-        old = max(1.0, line.waiting - line.rate * observation.oldest)
-        uneven = min(1.0, line.spread / line.waiting / UNEVEN)
-        more = 0.0
-        for jobs, age in ((line.waiting, 0.0), (old, observation.oldest)):
-            slack = max(left - age, shortest)
-            later = slack / service
-            later -= (1.0 - uneven) * (later % 1.0)
-            more = max(more, (jobs - slack * freed) / (1.0 + later) - free)
-        return more / observation.limits.concurrency
+        free = alive * limits.concurrency - len(remaining)
+        slack = self._slack(limits.start_cost, 0.0)
+        even = 1.0 - line.spread / waiting / UNEVEN
+        more = _short(waiting, slack, service, freed, even) - free
+        if age:
+            old = max(1.0, waiting - line.rate * age)
+            more = max(more, _short(old, self._slack(limits.start_cost, age), service, freed, even) - free)
+        return more / limits.concurrency if more > 0.0 else 0.0
 
-    def _base(self, observation: Observation, line: _Line) -> float:
+    def _slack(self, start_cost: float, age: float) -> float:
+        """The seconds that are left to a job of this age; however late it is, not nothing at all."""
+        return max(HEADROOM * self.max_wait - start_cost - age, SHORTEST * self.max_wait, 1e-3)
+
+    def _base(self, limits: Limits, line: Line) -> float:
         """Places for the load that keeps coming, where starting is not quick beside the accepted wait.
 
         A place for each running job on average, and spares as in Erlang's formula for 5 of 100 jobs that wait
         longer than `patience` service times. Where a worker starts at once none is needed: the line tells.
         """
-        if not line.load:
+        load = line.load
+        if not load:
             return 0.0
-        slow = min(1.0, 2.0 * observation.limits.start_cost / max(self.max_wait, 1e-3))
-        patience = self.max_wait * line.rate / line.load
-        return slow * (line.load + SPARE / (1.0 + 3.0 * patience) * math.sqrt(line.load))
+        slow = min(1.0, 2.0 * limits.start_cost / max(self.max_wait, 1e-3))
+        patience = self.max_wait * line.rate / load
+        return slow * (load + SPARE / (1.0 + 3.0 * patience) * math.sqrt(load))
+
+
+def _short(jobs: float, slack: float, service: float, freed: float, even: float) -> float:
+    """How many free places so many jobs need to begin within `slack`, beside those that become free."""
+    later = slack / service
+    if even > 0.0:
+        later -= even * (later % 1.0)
+    return (jobs - slack * freed) / (1.0 + later)
 
 
 class ScaleByDepth(NamedTuple):
@@ -152,22 +144,23 @@ class ScaleByDepth(NamedTuple):
         grow = math.ceil(waiting / self.up) if waiting >= self.up else 0
         shrink = int(waiting < self.down and observation.idle > 0)
         need = max(alive, alive - observation.starting + grow) - shrink
-        bounded = guard.bounded(need, observation, guard.demand(observation, waiting))
+        useful = guard.demand(observation, waiting)
+        wanted, binding, limit, leave = guard.bounded(need, observation, useful)
         decision = Decision(
-            wanted=bounded.wanted,
-            keep=guard.kept(observation, alive - shrink),
+            wanted=wanted,
+            keep=guard.kept(observation, alive - shrink, wanted),
             idle_timeout=guard.idle_timeout(observation.limits),
             alive=alive,
-            leave=bounded.leave,
+            leave=leave,
             backlog=float(grow),
-            demand=guard.demand(observation, waiting),
-            limit=bounded.limit,
-            binding="depth" if bounded.binding == "need" else bounded.binding,
+            demand=useful,
+            limit=limit,
+            binding="depth" if binding == "need" else binding,
             oldest=observation.oldest,
             note=f"{waiting} in line, one more worker for every {self.up}",
             need=need,
         )
-        return decision, memory._replace(decided_at=now, wanted=bounded.wanted)
+        return decision, memory._replace(decided_at=now, wanted=wanted)
 
 
 class Fixed(NamedTuple):

@@ -8,7 +8,7 @@ more worker is missed there, so that a promise that is about to be broken comes 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple
 
 
@@ -20,34 +20,33 @@ class Claimant(NamedTuple):
     wanted: int
     weight: float = 1.0
     urgency: float = 1.0  # see `rules.scale.urgency`
-    cost: float = 1.0  # of one worker, in the unit of the capacity
 
 
-def share(capacity: float, claimants: Iterable[Claimant]) -> dict[str, int]:
+def share(capacity: int, claimants: Iterable[Claimant]) -> dict[str, int]:
     """How many workers each pool may have. Minimums are given even where they exceed the capacity."""
     everyone = sorted(claimants)
-    given = {claimant.pool: max(0, min(claimant.least, claimant.wanted)) for claimant in everyone}
-    left = capacity - sum(given[claimant.pool] * claimant.cost for claimant in everyone)
-    if sum((claimant.wanted - given[claimant.pool]) * claimant.cost for claimant in everyone) <= left:
-        return {claimant.pool: max(given[claimant.pool], claimant.wanted) for claimant in everyone}
+    wanted = [claimant.wanted for claimant in everyone]
+    given = [max(0, min(claimant.least, claimant.wanted)) for claimant in everyone]
+    left = capacity - sum(given)
+    if sum(wanted) - sum(given) > left > 0:
+        _deal(left, given, wanted, [1.0 / max(one.weight * one.urgency, 1e-9) for one in everyone])
+    elif left > 0:
+        given = wanted
+    return {claimant.pool: number for claimant, number in zip(everyone, given, strict=True)}
+
+
+def _deal(left: int, given: list[int], wanted: list[int], steps: list[float]) -> None:
+    """Give out what is left, each time to whoever has least, with one worker more, of what it deserves."""
     line = [
-        (_has(claimant, given[claimant.pool]), index)
-        for index, claimant in enumerate(everyone)
-        if given[claimant.pool] < claimant.wanted
+        ((has + 1) * step, index)
+        for index, (has, most, step) in enumerate(zip(given, wanted, steps, strict=True))
+        if has < most
     ]
     heapify(line)
-    while line:
-        _, index = heappop(line)
-        claimant = everyone[index]
-        if claimant.cost > left + 1e-9:
-            continue  # this one does not fit any more; a cheaper one may
-        left -= claimant.cost
-        given[claimant.pool] += 1
-        if given[claimant.pool] < claimant.wanted:
-            heappush(line, (_has(claimant, given[claimant.pool]), index))
-    return given
-
-
-def _has(claimant: Claimant, workers: int) -> float:
-    """How much it would have of what it deserves, with one worker more."""
-    return (workers + 1) * claimant.cost / max(claimant.weight * claimant.urgency, 1e-9)
+    for _ in range(left):
+        index = line[0][1]
+        given[index] = has = given[index] + 1
+        if has < wanted[index]:
+            heapreplace(line, ((has + 1) * steps[index], index))
+        else:
+            heappop(line)
