@@ -16,6 +16,10 @@ CANDIDATES := $(strip $(PYTHON) $(if $(filter file,$(origin PYTHON)),python3.13 
 # uv builds environments itself; the standard venv module needs ensurepip, which some systems split off.
 USABLE := import sys$(if $(UV),,; import ensurepip); sys.exit(sys.version_info < (3, 11))
 
+# Bytecode is kept even where it is not by default, as for whoever installs a program: thousands of interpreters
+# are started here, and what is measured must not compile itself first.
+export PYTHONDONTWRITEBYTECODE :=
+
 # uv takes the interpreter it is given and never downloads one.
 export UV_PYTHON_DOWNLOADS := never
 
@@ -81,10 +85,8 @@ pictures: browser $(PAGE)
 	MILLPOND_TEST_PICTURES=1 $(BIN)/python -m pytest -m slow tests/browser/test_pictures.py $(PYTEST_ARGS)
 
 # Pools are timed by their own tests, so no more of those at once than there are cores; the others mostly wait.
-# What takes stock of this process and its files runs alone. Bytecode is kept even where it is not by default:
-# these tests start thousands of interpreters.
+# What takes stock of this process and its files runs alone.
 TIMED := tests/pool tests/pool_parts tests/cpython
-pytest: export PYTHONDONTWRITEBYTECODE :=
 pytest: servers browser $(PAGE)
 ifneq ($(findstring tests/,$(PYTEST_ARGS)),)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

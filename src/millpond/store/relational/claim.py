@@ -42,6 +42,11 @@ class Outlook(NamedTuple):
     due: bool  # the time of some job has come
     roomy: bool  # some slot with jobs parked at it has room
     asked: bool  # somebody asked for the end of a job of this node
+    stands: bool  # some job stands in line, though perhaps not for this node
+
+    def is_over(self) -> bool:
+        """Is there nothing in this queue, and nothing that could be put into it now?"""
+        return self.paused or not (self.stands or self.due or self.roomy)
 
 
 def claim(node: str, entries: Sequence[Claim], now: Instant) -> Steps[tuple[list[Job], bool]]:
@@ -58,8 +63,8 @@ def claim(node: str, entries: Sequence[Claim], now: Instant) -> Steps[tuple[list
     jobs: list[Job] = []
     for entry in entries:
         outlook = outlooks[entry.queue]
-        if outlook.paused or entry.limit <= 0:
-            continue
+        if outlook.is_over() or entry.limit <= 0:
+            continue  # who comes in this moment is told of, and claimed next time
         if outlook.rate is None:
             jobs += yield from _from_queue(node, entry, entry.limit, now, roomy=any_queue.roomy)
         else:
@@ -74,7 +79,7 @@ def is_vain(node: str, entries: Sequence[Claim], now: Instant) -> Steps[bool]:
     outlooks = [Outlook(*row) for row in rows]
     if any(one.expired or one.due or one.roomy or one.asked for one in outlooks):
         return False
-    shut = {one.queue for one in outlooks if one.paused}
+    shut = {one.queue for one in outlooks if one.is_over()}
     for one in outlooks:
         if one.rate is not None and not (yield from _allowed(one.queue, now)):
             shut.add(one.queue)

@@ -7,6 +7,10 @@ SELECT
     ) <= $2::bigint,
     (SELECT min(run_at) FROM {schema}.jobs WHERE state = 'scheduled') <= $2::bigint,
     EXISTS (SELECT FROM {schema}.slots WHERE parked > 0 AND used < capacity),
-    EXISTS (SELECT FROM {schema}.jobs WHERE node = $3::text AND cancelling AND state = 'running')
+    EXISTS (SELECT FROM {schema}.jobs WHERE node = $3::text AND cancelling AND state = 'running'),
+    (
+        SELECT min(rank) FROM {schema}.jobs
+        WHERE state = 'queued' AND parked IS NULL AND queue = wanted.name
+    ) IS NOT NULL
 FROM unnest($1::text[]) AS wanted (name)
 LEFT JOIN {schema}.queues AS queue ON wanted.name = queue.name
