@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import time
@@ -16,7 +17,7 @@ import pytest
 
 from millpond import OptionError, Pool, TaskExpired, TaskKilled, TaskTimeout, WorkerDied
 from tests.pool import tasks
-from tests.pool.tasks import PATIENCE, Gate, answers, holder
+from tests.pool.tasks import PATIENCE, Gate, answers, eventually, holder
 
 PROCESSES = ["process", "async"]
 KINDS = [*PROCESSES, "thread"]
@@ -446,3 +447,20 @@ def test_without_asking_no_output_is_kept(new_pool: MakePool) -> None:
     with pytest.raises(WorkerDied) as caught:
         pool.submit(tasks.print_and_crash, "").result(PATIENCE)
     assert caught.value.output == ""
+
+
+def test_a_task_may_be_cancelled_before_its_worker_has_read_of_it(new_pool: MakePool):
+    """Both stand in one message of an async worker that is slow to read."""
+    pool = new_pool(1, kind="async", concurrency=2)
+    pool.submit(tasks.square_async, 1).result(PATIENCE)
+    engine: Any = pool._engine
+    [link] = engine.links.values()
+    os.kill(link.pid, signal.SIGSTOP)
+    unwanted, wanted = pool.submit(tasks.sleep_async, 10 * PATIENCE), pool.submit(tasks.square_async, 3)
+    eventually(lambda: len(link.inflight) == 2)
+    with engine.exclusive():
+        link.send_cancel(min(link.inflight))
+        engine.arm(link)
+    os.kill(link.pid, signal.SIGCONT)
+    assert isinstance(unwanted.exception(PATIENCE), asyncio.CancelledError)
+    assert wanted.result(PATIENCE) == 9

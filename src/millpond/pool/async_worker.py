@@ -47,17 +47,21 @@ class _Loop:
 
     def _readable(self) -> None:
         assert self.broken is not None
+        unwanted: list[int] = []
         try:
             for frame in self.worker.reader.read():
                 if frame.kind == wire.RESET:
                     self._start()  # finds the tickets gone and drops what was recalled
                     self.waiting.clear()
                 if frame.kind == wire.CANCEL:
-                    self._cancel(int.from_bytes(frame.body, "little"))
+                    unwanted.append(int.from_bytes(frame.body, "little"))
                     continue
                 calls = self.worker.calls(frame)
                 self.waiting.extend(calls)
             self._start()
+            for number in unwanted:
+                # After its first step, if it came along: a coroutine that was never entered cannot answer
+                asyncio.get_running_loop().call_soon(self._cancel, number)
         except BlockingIOError:
             pass
         except BaseException as error:
