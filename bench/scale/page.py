@@ -300,6 +300,6 @@ _LIMITS = """## How to read it
 - Where long waits are accepted every law comes near the work itself, and nobody can be far below the best of the others.
 - Knative-style settings above one job for each worker are a stretch of that law; they are its best, so they count here.
 {celery}
-- What ours spends above the work is mostly that a worker idles for {idle:g} s before it leaves. A start takes less, but on a node a round trip to the store
-  lies between two jobs; so the simulated worker idles as long as a real one does.
+- What ours spends above the work is mostly that a worker idles for {idle:g} s before it leaves. A start takes less, but who
+  leaves sooner is started again for jobs that come one after the other; the simulated worker idles as long as a real one does.
 - In S10 jobs slow each other down beyond 20 at once, so more workers finish nothing sooner: the bound knows nothing of that."""

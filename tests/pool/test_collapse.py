@@ -15,6 +15,7 @@ import pytest
 from millpond import Pool, PoolClosed, PoolError, TaskKilled
 from millpond.events import WorkerFailedToStart, WorkerStarted, WorkerStopped
 from millpond.pool import stopping, upkeep
+from millpond.pool.start import Hub
 from tests.pool.tasks import PATIENCE, block_the_loop, eventually, hold, identity
 
 
@@ -67,6 +68,25 @@ def test_a_shutdown_without_time_waits_for_no_exit_code_that_nobody_tells(
         assert isinstance(running.exception(PATIENCE), TaskKilled)
         assert engine_of(pool).finished.wait(PATIENCE)
     assert not heard.of(WorkerFailedToStart)  # nobody wanted it any more
+
+
+def test_a_shutdown_without_time_does_not_wait_for_a_template_that_others_use(new_pool):
+    """It may be importing for long; nothing tells of workers that it has not even begun to start."""
+    hub = Hub(())
+    _, template = hub.attach()
+    os.kill(template, signal.SIGSTOP)
+    pool = new_pool(1)
+    engine = engine_of(pool)
+    engine.hub = hub
+    try:
+        unbegun = pool.submit(identity, 1)
+        eventually(lambda: [link._theirs.fileno() for link in engine.links.values()] == [-1])  # ordered
+        pool.shutdown(wait=False, timeout=0)
+        assert engine.finished.wait(PATIENCE)
+        assert unbegun.cancelled()
+    finally:
+        os.kill(template, signal.SIGCONT)
+        hub.close()
 
 
 @contextmanager

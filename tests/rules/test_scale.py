@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import asdict
 
 from millpond.rules import guard
+from millpond.rules.allotment import recapped
 from millpond.rules.observation import Limits, Memory, Observation, TaskLoad
 from millpond.rules.scale import Fixed, ScaleByDepth, ScaleForWait, desired, policy_for, sentence, urgency
 
@@ -141,7 +142,7 @@ def test_a_bound_never_changes_what_is_wished_for(waiting, busy, cap, least, mos
 
 @pytest.mark.parametrize(
     ("cost", "asked", "idle"),
-    [(0.01, None, 0.05), (0.3, None, 0.3), (3.0, None, 3.0), (900.0, None, 300.0), (3.0, 60.0, 60.0)],
+    [(0.01, None, 0.02), (0.3, None, 0.3), (3.0, None, 3.0), (900.0, None, 300.0), (3.0, 60.0, 60.0)],
 )
 def test_a_worker_idles_as_long_as_starting_another_would_cost(cost, asked, idle):
     assert guard.idle_timeout(Limits(start_cost=cost, idle_timeout=asked)) == idle
@@ -292,8 +293,8 @@ def test_never_below_the_minimum_and_never_above_the_maximum(policy, observation
 @given(policies, observations(), st.integers(0, 100))
 def test_nobody_is_started_only_to_stay(policy, observation, part):
     answer = policy.decide(observation, Memory(), 100.0)
-    for decision, _ in (answer, guard.recapped(answer, observation.limits, part, "part")):
-        assert decision.keep <= max(decision.wanted, decision.alive)
+    for decision, _ in (answer, recapped(answer, observation.limits, part, "part")):
+        assert decision.keep <= max(decision.wanted, decision.alive - decision.leave)
 
 
 @given(policies, observations())
@@ -327,10 +328,12 @@ def test_the_same_values_give_the_same_answer(policy, observation):
 @given(policies, observations(), st.integers(0, 100), st.floats(0, 50))
 def test_an_answer_under_another_cap_is_what_would_be_answered_to_it(policy, observation, part, starts):
     memory = Memory(decided_at=99.9, starts=starts if isinstance(policy, ScaleForWait) else None)
-    late, known = guard.recapped(policy.decide(observation, memory, 100.0), observation.limits, part, "part")
+    late, known = recapped(policy.decide(observation, memory, 100.0), observation.limits, part, "part")
     cap = part if observation.cap is None else min(part, observation.cap)
     asked, remembered = policy.decide(observation._replace(cap=cap, cap_reason="part"), memory, 100.0)
     assert (late.wanted, late.leave, late.need) == (asked.wanted, asked.leave, asked.need)
+    if late.leave or isinstance(policy, ScaleForWait):
+        assert late.keep == asked.keep
     assert (known.wanted, known.gain, known.decided_at) == remembered[1:2] + remembered[3:4] + remembered[:1]
     assert known.starts == pytest.approx(remembered.starts)
 
@@ -338,9 +341,9 @@ def test_an_answer_under_another_cap_is_what_would_be_answered_to_it(policy, obs
 def test_who_gets_less_than_it_wants_is_told_why():
     observation = seen(60, busy=4, oldest=3.1)
     answer = TEN.decide(observation, Memory(), 100.0)
-    decision, _ = guard.recapped(answer, observation.limits, 6, "the node's max_workers")
+    decision, _ = recapped(answer, observation.limits, 6, "the node's max_workers")
     assert sentence("images", decision).endswith(
         "4 -> 6: oldest wait 3.1 s of 10 s; capped by the node's max_workers"
     )
-    assert guard.recapped(answer, observation.limits, 20, "nothing")[0] == answer[0]
-    assert guard.recapped(answer, observation.limits, 0, "the node's max_workers")[0].binding == "min"
+    assert recapped(answer, observation.limits, 20, "nothing")[0] == answer[0]
+    assert recapped(answer, observation.limits, 0, "the node's max_workers")[0].binding == "min"

@@ -25,8 +25,7 @@ from millpond.node.fleet import PoolShare, told
 from millpond.node.observing import Counting, PoolWatch
 from millpond.node.overrides import changes, read_bounds
 from millpond.node.recollection import keep, keep_needs, recall, recall_needs
-from millpond.rules.allotment import caps
-from millpond.rules.guard import recapped
+from millpond.rules.allotment import caps, recapped
 from millpond.rules.observation import Decision, Memory, Observation
 from millpond.rules.scale import EVERY, desired, policy_for, urgency
 from millpond.rules.sharing import Claimant

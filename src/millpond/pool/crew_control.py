@@ -200,11 +200,11 @@ class CrewControl(Driving):
             self.call_soon(command)
 
     def start_no_more(self) -> None:
-        """From now on nobody is started but for work that has no worker at all: the end is near, and whoever
-        came would only be waited for."""
+        """From now on, whatever size is wanted, nobody is started but for work that has no worker at all: the
+        end is near, and whoever came would only be waited for."""
 
         def command() -> None:
-            self.least = self.wanted = self.keep = 0
+            self.is_last = True
 
         if self.dispatcher is not None:
             self.call_soon(command)

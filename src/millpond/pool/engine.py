@@ -59,6 +59,7 @@ class Engine(Settling):
     """State and turns of one pool of worker processes."""
 
     wanted: int | None = None  # a size decided from outside; None: by what waits
+    is_last = False  # this crew: nobody takes the place of those who leave
     keep = 0  # workers that stay however idle they are, beside `least`
     known_at: Callable[[], float] | None = None  # when it was last known whether there is work, if not always
     failure = ""  # why the dispatcher has failed, if it has

@@ -231,6 +231,7 @@ class Starting(Round):
             link.lost = True
             if link.pidfd is None:
                 link.gone_at, link.exitcode = self.now, 1
+                self.by(self.now)  # nothing else would tell that it is to be buried
 
     def _cause_of_failure(self, link: Link) -> str:
         if link.start_error:

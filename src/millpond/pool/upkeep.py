@@ -146,8 +146,9 @@ class Upkeep(Starting, Stopping):
             starting=starting,
             waiting=-(-waiting // self.options.concurrency),
         )
-        least = 0 if engine.closing else max(engine.least, min(engine.keep, engine.most))
-        wanted = 0 if engine.closing and engine.wanted is not None else engine.wanted
+        is_last = engine.closing or engine.is_last
+        least = 0 if is_last else max(engine.least, min(engine.keep, engine.most))
+        wanted = 0 if is_last and engine.wanted is not None else engine.wanted
         known_at = math.inf if engine.known_at is None or engine.closing else engine.known_at()
         decision = plan(crew, Bounds(least, engine.most, engine.idle_timeout, wanted, known_at), self.now)
         surplus = len(live) - engine.most

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from msgspec.structs import replace
+
+from millpond.rules import guard
+from millpond.rules.observation import Decision, Limits, Memory
 from millpond.rules.sharing import Claimant, share
 
 
@@ -33,3 +37,36 @@ def caps(capacity: int, claimants: Iterable[Claimant], alive: Mapping[str, int])
     dealt = share(max(0, capacity - sum(alive.values())), missing)
     caps = {pool: min(parts[pool], there[pool] + dealt[pool]) for pool in parts}
     return {one.pool: caps[one.pool] for one in everyone if caps[one.pool] < one.wanted}
+
+
+def recapped(
+    answer: tuple[Decision, Memory], limits: Limits, cap: int, reason: str
+) -> tuple[Decision, Memory]:
+    """A policy's answer under another cap: as many workers as it would want if it were asked again, since
+    every bound is a smallest of several, and only the guaranteed minimum stands above them."""
+    decision, memory = answer
+    before, alive, lowest = decision.wanted, decision.alive, guard.least(limits)
+    may = max(cap, lowest)
+    if (before <= may and alive <= may) or decision.binding == "hold":
+        return answer
+    wanted, binding = before, decision.binding
+    if may < before:
+        wanted, binding = may, reason if cap >= lowest else "min"
+    leave = max(decision.leave, alive - may)
+    decision = replace(
+        decision,
+        wanted=wanted,
+        keep=min(decision.keep, max(wanted, alive - leave)),
+        leave=leave,
+        limit=min(decision.limit, cap),
+        binding=binding,
+    )
+    return decision, _refunded(memory, wanted, max(0, before - alive) - max(0, wanted - alive))
+
+
+def _refunded(memory: Memory, wanted: int, unstarted: int) -> Memory:
+    """Who is not started has cost nothing. What a policy of another kind remembers is its own."""
+    if not isinstance(memory, Memory):
+        return memory
+    starts = None if memory.starts is None else memory.starts + unstarted
+    return Memory(memory.decided_at, wanted, starts, memory.gain, memory.own)

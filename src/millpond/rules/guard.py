@@ -20,10 +20,8 @@ LONGEST_IDLE = 300.0
 DEAR_START = 1.0  # seconds: workers that start slower are started before they are needed
 
 
-Bounded = tuple[
-    int, str, int, int
-]  # wanted; the term that decided, "need" when nothing did; the smallest cap;
-# how many are beyond what may be
+# wanted; the term that decided, "need" when nothing did; the smallest cap; how many are beyond what may be
+Bounded = tuple[int, str, int, int]
 
 
 def distrust(observation: Observation, memory: Memory, now: float) -> str:
@@ -64,8 +62,7 @@ def held(
 def idle_timeout(limits: Limits) -> float:
     """How long a worker may idle: until its idling has cost as much as starting another one would.
 
-    Then nobody, however clairvoyant, spends less than half as much on idling and starting together. Where a
-    worker starts within milliseconds that is less than passes between the end of a job and the next claim.
+    Then nobody, however clairvoyant, spends less than half as much on idling and starting together.
     """
     if limits.idle_timeout is not None:
         return limits.idle_timeout
@@ -106,15 +103,14 @@ def bounded(
     """As many as are needed, within the caps; the minimum whatever the caps say. `useful` is the demand: more
     than that, but for warm spares, would have nothing to do."""
     limits, alive, room = observation.limits, observation.alive, observation.cap
-    lowest, allowed, name = limits.least, limits.most, "max"
-    lowest = min(lowest, allowed)
+    lowest, allowed, name = least(limits), limits.most, "max"
     if room is not None and room < allowed:
         allowed, name = room, observation.cap_reason
     if gain_cap is not None and gain_cap < allowed:
         allowed, name = int(gain_cap), "gain"
     cap = allowed
     if useful < cap and alive < cap and limits.start_cost <= DEAR_START:
-        cap, name = (max(alive, useful)), "demand"
+        cap, name = max(alive, useful), "demand"
     if alive + budget < cap:
         cap, name = alive + int(max(0.0, budget)), "budget"
     wanted, binding = (need, "need") if need <= cap else (cap, name)
@@ -128,38 +124,11 @@ def bounded(
     return wanted, binding, cap, alive - may if alive > may else 0
 
 
-def recapped(
-    answer: tuple[Decision, Memory], limits: Limits, cap: int, reason: str
-) -> tuple[Decision, Memory]:
-    """An answer under another cap: as many workers as the policy would want if it were asked again, since
-    every bound is a smallest of several, and only the guaranteed minimum stands above them."""
-    decision, memory = answer
-    before, alive, lowest = decision.wanted, decision.alive, least(limits)
-    may = max(cap, lowest)
-    if (before <= may and alive <= may) or decision.binding == "hold":
-        return answer
-    wanted, binding = before, decision.binding
-    if may < before:
-        wanted, binding = may, reason if cap >= lowest else "min"
-    starts = memory.starts
-    if starts is not None:  # who is not started has cost nothing
-        starts += max(0, before - alive) - max(0, wanted - alive)
-    decision = replace(
-        decision,
-        wanted=wanted,
-        keep=min(decision.keep, max(wanted, alive)),
-        leave=max(decision.leave, alive - may),
-        limit=min(decision.limit, cap),
-        binding=binding,
-    )
-    return decision, Memory(memory.decided_at, wanted, starts, memory.gain, memory.own)
-
-
-def kept(observation: Observation, base: int, wanted: int, *, short: bool = False) -> int:
+def kept(observation: Observation, base: int, wanted: int, leave: int, *, short: bool = False) -> int:
     """How many stay although they idle. Where there are too few for what waits all of them do: the next jobs
     are on their way to whoever has nothing in hand, and he would be started again at once. Nobody is started
-    in order to stay: beyond a cap he would have to leave again."""
+    in order to stay, and nobody stays who has to leave: both are beyond a cap."""
     limits, alive = observation.limits, observation.alive
     warm = observation.busy + limits.warm if limits.warm else 0
     stay = max(limits.least, base, warm, alive if short else 0)
-    return min(limits.most, stay, max(alive, wanted))
+    return min(limits.most, stay, max(wanted, alive - leave))

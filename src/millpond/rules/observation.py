@@ -61,7 +61,7 @@ class Observation(NamedTuple):
     remaining: tuple[float, ...] = ()  # for each running job the seconds it is expected to take yet
     poison: int = 0  # running jobs that take absurdly long: they hold a place, and tell nothing about others
     cap: int | None = None  # workers that the machine has room for; None when it has plenty
-    cap_reason: str = "resources"  # what is scarce: memory, cpu, slots of the node
+    cap_reason: str = "resources"  # what is scarce: memory, cpu, tokens
     measured_at: float = 0.0  # when this was true
     trouble: str = ""  # why it cannot be trusted, when it cannot
 

@@ -52,7 +52,7 @@ class ScaleForWait(NamedTuple):
         eager = self._eager() if waiting else 0.0
         decision = Decision(
             wanted,
-            keep=alive if is_stepped else guard.kept(observation, steady, wanted, short=backlog > 0),
+            keep=alive if is_stepped else guard.kept(observation, steady, wanted, leave, short=backlog > 0),
             idle_timeout=guard.idle_timeout(limits),
             alive=alive,
             leave=leave,
@@ -65,7 +65,7 @@ class ScaleForWait(NamedTuple):
             max_wait=self.max_wait,
             poison=poison,
             eager=eager,
-            again=eager if waiting and wanted < limits.most else None,
+            again=eager if waiting and alive < limits.most else None,
             need=need if known.cap is None else min(need, int(known.cap)),
         )
         if wanted > alive:
@@ -148,7 +148,7 @@ class ScaleByDepth(NamedTuple):
         wanted, binding, limit, leave = guard.bounded(need, observation, useful)
         decision = Decision(
             wanted=wanted,
-            keep=guard.kept(observation, alive - shrink, wanted),
+            keep=guard.kept(observation, alive - shrink, wanted, leave),
             idle_timeout=guard.idle_timeout(observation.limits),
             alive=alive,
             leave=leave,
