@@ -54,8 +54,8 @@ def by_wait() -> Pool:
 def test_workers_that_were_idle_are_said_to_have_been(by_wait):
     by_wait.seen(busy=1, idle=3)
     by_wait.seen(busy=1)
-    assert by_wait.last() == (4, 1, "images 4 -> 1: idle for 0.02 s")
-    assert by_wait.heard == [ScaledDown("images", 4, 1, "images 4 -> 1: idle for 0.02 s")]
+    assert by_wait.last() == (4, 1, "images 4 -> 1: idle for 0.05 s")
+    assert by_wait.heard == [ScaledDown("images", 4, 1, "images 4 -> 1: idle for 0.05 s")]
 
 
 def test_workers_that_memory_sent_away_are_not_said_to_have_been_idle(by_wait):
@@ -71,14 +71,14 @@ def test_who_was_sent_away_by_the_last_decision_is_told_by_its_reason(by_wait):
     by_wait.seen(busy=5)  # nothing waits any more, and there is room again
     assert by_wait.last() == (8, 5, "images 8 -> 5: capped by memory")
     by_wait.seen(busy=4)
-    assert by_wait.last() == (5, 4, "images 5 -> 4: idle for 0.02 s")
+    assert by_wait.last() == (5, 4, "images 5 -> 4: idle for 0.05 s")
 
 
 def test_a_cap_that_went_before_anybody_had_left_is_no_reason_for_those_who_leave_later(by_wait):
     by_wait.seen(80, busy=8, cap=5, cap_reason="memory")
     by_wait.seen(busy=8)
     by_wait.seen(busy=7)
-    assert by_wait.last() == (8, 7, "images 8 -> 7: idle for 0.02 s")
+    assert by_wait.last() == (8, 7, "images 8 -> 7: idle for 0.05 s")
 
 
 def test_who_has_to_leave_though_nothing_waits_is_not_said_to_have_been_idle(by_wait):

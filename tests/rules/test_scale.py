@@ -142,7 +142,7 @@ def test_a_bound_never_changes_what_is_wished_for(waiting, busy, cap, least, mos
 
 @pytest.mark.parametrize(
     ("cost", "asked", "idle"),
-    [(0.01, None, 0.02), (0.3, None, 0.3), (3.0, None, 3.0), (900.0, None, 300.0), (3.0, 60.0, 60.0)],
+    [(0.01, None, 0.05), (0.3, None, 0.3), (3.0, None, 3.0), (900.0, None, 300.0), (3.0, 60.0, 60.0)],
 )
 def test_a_worker_idles_as_long_as_starting_another_would_cost(cost, asked, idle):
     assert guard.idle_timeout(Limits(start_cost=cost, idle_timeout=asked)) == idle

@@ -15,7 +15,7 @@ STALE = 5.0  # seconds after which data are too old to act on
 JUMP = 30.0  # seconds without a decision: the machine slept, and every age and rate is doubtful once
 START_SHARE = 0.02  # of the workers' time that starting them may cost
 REFILL = 300.0  # seconds in which a whole pool may be started anew, however dear a start is
-LEAST_IDLE = 0.02  # seconds: who leaves sooner is started again for jobs that come one after the other
+LEAST_IDLE = 0.05  # seconds: with less, workers leave and start between jobs that come one after the other
 LONGEST_IDLE = 300.0
 DEAR_START = 1.0  # seconds: workers that start slower are started before they are needed
 
