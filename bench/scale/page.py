@@ -302,4 +302,6 @@ _LIMITS = """## How to read it
 {celery}
 - What ours spends above the work is mostly that a worker idles for {idle:g} s before it leaves. A start takes less, but who
   leaves sooner is started again for jobs that come one after the other; the simulated worker idles as long as a real one does.
+- Every pool here has a guaranteed minimum of one worker, which idles while there is nothing at all to run; every law pays for it. *At most* does not count it, so that
+  the last tenths of a per cent of what it says cannot be had.
 - In S10 jobs slow each other down beyond 20 at once, so more workers finish nothing sooner: the bound knows nothing of that."""
