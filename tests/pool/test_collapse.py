@@ -73,7 +73,7 @@ def test_a_shutdown_without_time_waits_for_no_exit_code_that_nobody_tells(
 def test_a_shutdown_without_time_does_not_wait_for_a_template_that_others_use(new_pool):
     """It may be importing for long; nothing tells of workers that it has not even begun to start."""
     hub = Hub(())
-    _, template = hub.attach()
+    orders, template = hub.attach()
     os.kill(template, signal.SIGSTOP)
     pool = new_pool(1)
     engine = engine_of(pool)
@@ -86,6 +86,7 @@ def test_a_shutdown_without_time_does_not_wait_for_a_template_that_others_use(ne
         assert unbegun.cancelled()
     finally:
         os.kill(template, signal.SIGCONT)
+        orders.close()
         hub.close()
 
 

@@ -225,10 +225,10 @@ def test_plain_and_async_functions_run_in_both_kinds_of_process(kind: str, new_p
 
 
 def test_async_tasks_with_a_timeout_work_in_a_plain_process_too(new_pool: MakePool) -> None:
-    pool = new_pool(1, timeout=0.2)
+    pool = new_pool(1, timeout=PATIENCE)  # the first one has a loop to make
     assert pool.submit(tasks.square_async, 6).result(PATIENCE) == 36
     with pytest.raises(TaskTimeout):
-        pool.submit(tasks.sleep_async, 3600).result(PATIENCE)
+        pool.using(timeout=0.2).submit(tasks.sleep_async, 3600).result(PATIENCE)
 
 
 # --- kill ----------------------------------------------------------------------------------------------
