@@ -11,6 +11,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable
+from random import Random
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -19,13 +20,13 @@ RESET = struct.pack("ii", 1, 0)  # close with a reset, not with a farewell
 
 
 class Proxy:
-    """Forwards to the server behind a store's URL. `asks` and `answers` tell which answers may be swallowed:
-    those that come after a request of which `asks` is true and of which `answers` is true."""
+    """Forwards to the server behind a store's URL. Only answers that come after a request of which `asks` is
+    true may be swallowed."""
 
-    def __init__(self, url: str, asks: Tells | None = None, answers: Tells | None = None) -> None:
+    def __init__(self, url: str, asks: Tells | None = None) -> None:
         self._server = (urlsplit(url).hostname, urlsplit(url).port)
         self._asks = asks or (lambda _: True)
-        self._answers = answers or (lambda _: True)
+        self._answers: Tells = lambda _: True
         self._flows = threading.Event()
         self._flows.set()
         self._guard = threading.Lock()
@@ -33,7 +34,7 @@ class Proxy:
         self._lost: set[socket.socket] = set()
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=100)
         self.url = url.replace(f":{self._server[1]}", f":{self._listener.getsockname()[1]}", 1)
-        self.swallowed, self._most, self._every, self._seen = 0, 0, 1, 0
+        self.swallowed, self._most, self._every, self._draw = 0, 0, 1, Random(4)
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -61,9 +62,11 @@ class Proxy:
         with self._guard:
             self._lost |= self._sockets
 
-    def swallow(self, most: int, every: int) -> None:
-        """Each `every`-th answer that counts is not delivered and its connection reset, `most` times."""
+    def swallow(self, most: int, every: int, answers: Tells) -> None:
+        """One in `every` of the answers of which `answers` is true is not delivered and its connection reset,
+        `most` times. Which ones is drawn: counted, they could fall on the same step of each try for ever."""
         with self._guard:
+            self._answers = answers
             self._most, self._every = self.swallowed + most, every
 
     # --- pumping ----------------------------------------------------------------------------------------
@@ -117,8 +120,7 @@ class Proxy:
 
     def _is_to_be_swallowed(self) -> bool:
         with self._guard:
-            self._seen += 1
-            if self.swallowed >= self._most or self._seen % self._every:
+            if self.swallowed >= self._most or self._draw.randrange(self._every):
                 return False
             self.swallowed += 1
             return True
