@@ -19,12 +19,12 @@ from millpond.node.state import FENCE_MARGIN
 from millpond.rules import ahead
 from millpond.store.opening import open_store
 from tests.node.test_leases import alive, lines
-from tests.node.waiting import all_ended, ended, until
+from tests.node.waiting import BOUND, all_ended, ended, until
 from tests.proof_node.proxy import Proxy
 from tests.stores.places import place
 
 SERVERS = ("postgres", "redis")
-LEASE = 4.0
+LEASE = 10.0  # long enough that a machine which stands still for a second changes nothing
 LARGE = 1_000_000
 SOON = 0.5  # seconds after which the claim loop of these tests gives an exchange up
 
@@ -64,6 +64,12 @@ def app_at(url: str, workers: int = 1) -> Iterator[App]:
         yield app
     finally:
         app.store.close()
+
+
+def claim_all_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long the machine takes: jobs are claimed behind one that runs for long, and stay claimed."""
+    monkeypatch.setattr(ahead, "SHORTEST", BOUND)
+    monkeypatch.setattr(ahead, "LONGEST", BOUND)
 
 
 def last(marks: Path) -> tuple[float, int]:
@@ -137,7 +143,7 @@ def test_a_job_with_a_slot_is_stopped_before_the_lease_ends_and_one_without_goes
 def test_beyond_a_bound_of_unsettled_ends_nothing_more_is_started(name, tmp_path, monkeypatch):
     marks, go, number = tmp_path / "marks", tmp_path / "go", 60
     monkeypatch.setattr(claim, "MOST_UNSETTLED", 4 * LARGE)
-    monkeypatch.setattr(ahead, "SHORTEST", ahead.LONGEST)  # that all are claimed, however busy the machine is
+    claim_all_ahead(monkeypatch)
     with place(name, tmp_path) as url, Proxy(url) as proxy, app_at(url) as there, app_at(proxy.url) as here:
         there.store.migrate()
         with Node(here, lease=60.0) as node:
@@ -162,7 +168,7 @@ def test_beyond_a_bound_of_unsettled_ends_nothing_more_is_started(name, tmp_path
 def test_ends_that_are_too_much_for_a_slow_link_get_through_in_smaller_parts(tmp_path, monkeypatch):
     """Of an exchange that takes longer than an answer is waited for, the same again would be no better."""
     marks, go, number = tmp_path / "marks", tmp_path / "go", 12
-    monkeypatch.setattr(ahead, "SHORTEST", ahead.LONGEST)
+    claim_all_ahead(monkeypatch)
     slow = threading.Event()
 
     def delay(data: bytes) -> bool:
