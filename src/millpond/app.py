@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import sys
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
 
@@ -113,19 +114,10 @@ class App:
 
     def store_jobs(self, jobs: Sequence[NewJob], transaction: object | None = None) -> list[Enqueued]:
         """Store checked jobs, all or none. OutcomeUnknown tells their ids."""
-        if "opentelemetry.trace" in sys.modules:
-            return self._store_traced(jobs, transaction)
-        return self._store(jobs, transaction)
-
-    def _store_traced(self, jobs: Sequence[NewJob], transaction: object | None) -> list[Enqueued]:
-        from millpond.node.tracing import enqueueing, is_on
-
-        if not jobs or not is_on():
+        if "opentelemetry.trace" not in sys.modules:
             return self._store(jobs, transaction)
-        with enqueueing(jobs[0].task, jobs[0].queue, len(jobs)) as trace:
-            if trace:
-                jobs = [replace(job, options=replace(job.options, trace=trace)) for job in jobs]
-            return self._store(jobs, transaction)
+        with _traced(jobs) as carriers:
+            return self._store(carriers, transaction)
 
     def _store(self, jobs: Sequence[NewJob], transaction: object | None) -> list[Enqueued]:
         try:
@@ -141,7 +133,8 @@ class App:
         if joins is None or not inspect.iscoroutinefunction(getattr(type(transaction), "execute", None)):
             return self.store_jobs(jobs, transaction)
         try:
-            return await joins(jobs, transaction)  # type: ignore[no-any-return]
+            with _traced(jobs) as carriers:
+                return await joins(carriers, transaction)  # type: ignore[no-any-return]
         except OutcomeUnknown as error:
             raise _unknown(error, jobs) from error
 
@@ -178,6 +171,19 @@ class TaskDecorator:
         task: Task[P, Any] = kind(self._app, function, self._options)
         self._app.register(task)
         return task
+
+
+@contextmanager
+def _traced(jobs: Sequence[NewJob]) -> Iterator[Sequence[NewJob]]:
+    """The jobs with what they carry for those who trace, if anybody does, in the span of their storing."""
+    from millpond.node.tracing import enqueueing, is_on
+
+    if not jobs or not is_on():
+        yield jobs
+        return
+    later = any(job.delay or job.run_at is not None for job in jobs)
+    with enqueueing(jobs[0].task, jobs[0].queue, len(jobs), is_scheduled=later) as trace:
+        yield [replace(job, options=replace(job.options, trace=trace)) for job in jobs] if trace else jobs
 
 
 def _unknown(error: OutcomeUnknown, jobs: Sequence[NewJob]) -> OutcomeUnknown:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from millpond.execution import Order
 
 Report = Callable[[bytes], None]
+Reporter = Callable[["Order"], Report]  # who takes what a job reports
 
 
 class Snooze(Exception):
@@ -79,27 +80,35 @@ class CurrentJob:
         return f"<CurrentJob {self.id}, attempt {self.attempt}>"
 
 
-_current: ContextVar[CurrentJob | None] = ContextVar("millpond_current_job", default=None)
+class running:  # noqa: N801  used as a function; a generator would cost seven times as much
+    """Make this the current job for the time being. What a task may ask of it is made when it asks."""
+
+    __slots__ = ("_before", "_current", "_order", "_reporter")
+
+    def __init__(self, job: Order, reporter: Reporter | None) -> None:
+        self._order, self._reporter = job, reporter
+        self._current: CurrentJob | None = None
+
+    def __enter__(self) -> None:
+        self._before = _running.set(self)
+
+    def __exit__(self, *_: object) -> None:
+        _running.reset(self._before)
+
+    def current(self) -> CurrentJob:
+        """The job as its task sees it."""
+        if self._current is None:
+            report = None if self._reporter is None else self._reporter(self._order)
+            self._current = CurrentJob(self._order, report)
+        return self._current
+
+
+_running: ContextVar[running | None] = ContextVar("millpond_current_job", default=None)
 
 
 def current_job() -> CurrentJob:
     """The job whose task is running here. Raises LookupError outside of one."""
-    job = _current.get()
-    if job is None:
+    found = _running.get()
+    if found is None:
         raise LookupError("no job is running here: current_job() works inside a task that was enqueued")
-    return job
-
-
-class running:  # noqa: N801  used as a function; a generator would cost seven times as much
-    """Make this the current job for the time being."""
-
-    __slots__ = ("_before", "_job")
-
-    def __init__(self, job: Order, report: Report | None) -> None:
-        self._job = CurrentJob(job, report)
-
-    def __enter__(self) -> None:
-        self._before = _current.set(self._job)
-
-    def __exit__(self, *_: object) -> None:
-        _current.reset(self._before)
+    return found.current()

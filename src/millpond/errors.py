@@ -148,6 +148,7 @@ class Death(NamedTuple):
     out_of_memory: bool = False
     output: str = ""
     stack: str = ""
+    lost: bool = False  # the process that starts the workers died, and all of them with it
 
     def sentence(self) -> str:
         """How the process ended, in words a person can act on."""
@@ -166,6 +167,8 @@ class Death(NamedTuple):
         else:
             cause = "disappeared"
         after = "" if self.ran_for is None else f" {self.ran_for:.3g} s into the task"
+        if self.lost:
+            after += ", with all others: the process that had started them was gone"
         return f"worker {self.pid} {cause}{after}"
 
 
@@ -187,6 +190,7 @@ class WorkerDied(PoolError, BrokenProcessPool):
         self.out_of_memory = death.out_of_memory
         self.output = death.output
         self.stack = death.stack
+        self.lost = death.lost
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (str(self), self.death)

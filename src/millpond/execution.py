@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from millpond.codec import encode
-from millpond.current import Cancel, Report, RetryAfter, Snooze, running
+from millpond.current import Cancel, Reporter, RetryAfter, Snooze, running
 from millpond.errors import PayloadRefused
 from millpond.job import Cancelled, Failure, Outcome, Raised, Returned, Snoozed
 from millpond.options import Retry
@@ -58,7 +58,7 @@ class Registry(Protocol):
 def run(
     registry: Registry,
     job: Order,
-    report: Report | None = None,
+    reporter: Reporter | None = None,
     finish: Callable[[Awaitable[Any]], Any] | None = None,
 ) -> Outcome:
     """Run a job here and now; an async task is run to its end by `finish`, or on a loop of its own."""
@@ -66,7 +66,7 @@ def run(
         task, args, kwargs = _prepared(registry, job)
     except Exception as error:  # reading arguments runs code of theirs: __post_init__, validators
         return _unprepared(error)
-    with running(job, report):
+    with running(job, reporter):
         try:
             value = task.function(*args, **kwargs)
             if type(value) not in PLAIN and inspect.isawaitable(value):
@@ -76,13 +76,13 @@ def run(
     return _returned(value)
 
 
-async def arun(registry: Registry, job: Order, report: Report | None = None) -> Outcome:
+async def arun(registry: Registry, job: Order, reporter: Reporter | None = None) -> Outcome:
     """The same on the event loop that is running. A cancelled loop task stays cancelled."""
     try:
         task, args, kwargs = _prepared(registry, job)
     except Exception as error:  # as in run()
         return _unprepared(error)
-    with running(job, report):
+    with running(job, reporter):
         try:
             value = task.function(*args, **kwargs)
             if inspect.isawaitable(value):

@@ -50,6 +50,7 @@ class Signature:
         self._takes_many = any(parameter.kind in _MANY for parameter in self._parameters.values())
         self._is_simple = len(self._keywords) == len(self._parameters)
         self._names = set(self._parameters)
+        self._kinds = tuple((name, self._exact.get(name)) for name in self._checks)
 
     @property
     def names(self) -> set[str]:
@@ -131,9 +132,9 @@ class Signature:
         if not isinstance(plain, dict):
             raise PayloadRefused(f"{self.name}: the stored arguments are no JSON object")
         if self._is_simple and plain.keys() == self._names:  # the usual case: all by name, nothing missing
-            for name, kind in self._checks.items():
-                if type(plain[name]) is not self._exact.get(name):
-                    plain[name] = self._converted(name, plain[name], kind)
+            for name, kind in self._kinds:
+                if type(plain[name]) is not kind:
+                    plain[name] = self._converted(name, plain[name], self._checks[name])
             return [], plain
         return self._call(self._revived(plain))
 

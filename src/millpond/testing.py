@@ -166,7 +166,7 @@ class Testing:
 
         self._exchange(started=[Started(job.id, job.token)])
         started_at = self._store.clock.now()
-        outcome = run(self._app, job, report)
+        outcome = run(self._app, job, lambda _: report)
         verdict = settlement(job, outcome, NODE, now=self._store.clock.now(), started_at=started_at)
         self._exchange(settlements=[verdict])
 

@@ -81,8 +81,14 @@ def completed(
         result=result,
         line=LINE % (job.attempt + 1, node, now, started_at, worker),
     )
-    wait = max(0, started_at - job.run_at) / MICROSECONDS
-    return Settlement(job.id, job.token, transition, wait, max(0, now - started_at) / MICROSECONDS)
+    wait, run = started_at - job.run_at, now - started_at
+    return Settlement(
+        job.id,
+        job.token,
+        transition,
+        wait / MICROSECONDS if wait > 0 else 0.0,  # max() is a call
+        run / MICROSECONDS if run > 0 else 0.0,
+    )
 
 
 def attempt(

@@ -109,7 +109,7 @@ async def test_a_result_that_cannot_be_stored_is_refused():
 def test_the_current_job_is_known_while_it_runs_and_reports_progress():
     reports: list[bytes] = []
     it = claimed("look")
-    outcome = run(app, it, reports.append)
+    outcome = run(app, it, lambda _: reports.append)
     assert isinstance(outcome, Returned)
     assert decode(outcome.result or b"") == [
         it.id,

@@ -60,3 +60,23 @@ def test_a_program_ends_while_its_node_waits_for_a_server_that_says_nothing():
 
 def test_children_that_were_started_before_the_node_keep_their_exit_codes():
     assert said_by(CHILDREN) == "True [] True 7 8\n"
+
+
+def test_a_worker_that_leaves_sends_the_spans_that_were_gathered(local, start, tmp_path):
+    @local.task
+    def traced(path: str) -> None:
+        from opentelemetry import trace
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter
+
+        exporter = ConsoleSpanExporter(out=open(path, "w"))  # noqa: SIM115
+        provider = TracerProvider()
+        provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=600_000))
+        trace.set_tracer_provider(provider)
+        with trace.get_tracer("mine").start_as_current_span("of the job"):
+            pass
+
+    node = start(local)
+    traced.enqueue(str(tmp_path / "spans")).result(timeout=30)
+    node.stop(20.0)
+    assert "of the job" in (tmp_path / "spans").read_text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -148,3 +149,27 @@ def test_the_worker_of_an_unwanted_job_that_is_alone_is_terminated_soon(unwanted
     )
     unwanted.let_go("unwanted")
     assert ended(unwanted.handle).state is JobState.COMPLETED
+
+
+def test_jobs_are_ended_while_old_ones_are_pruned(local, start, monkeypatch, tmp_path):
+    """Of millions of them that takes minutes."""
+    begun, over = threading.Event(), threading.Event()
+
+    def prune(*_: object) -> int:
+        begun.set()
+        return 0 if over.wait(60.0) else 1
+
+    @local.task
+    def stay(path: str) -> None:
+        Path(path).touch()
+        time.sleep(600)
+
+    monkeypatch.setattr(local.store, "prune", prune)
+    node = start(local)
+    handle = stay.enqueue(str(tmp_path / "begun"))
+    until((tmp_path / "begun").exists)
+    node._upkeep._prune_at = 0.0
+    assert begun.wait(30.0)
+    handle.cancel()
+    assert ended(handle).state is JobState.CANCELLED
+    over.set()

@@ -14,10 +14,12 @@ from msgspec.structs import replace
 
 from millpond import App, Cancel, Node, Resources, Retry, StoreError, TaskKilled, current_job
 from millpond.job import JobState
+from millpond.node import claim
 from millpond.node.doorway import Doorway
 from millpond.node.inflight import Withdrawn
 from millpond.node.node import pools_for
 from millpond.pool import stopping
+from millpond.store.protocol import Claim
 from tests.node.waiting import all_ended, ended, until
 
 
@@ -265,3 +267,19 @@ def test_a_pool_that_serves_other_queues_does_not_hide_the_queue_of_its_name():
 
     found = {settings.name: settings.queues for settings in pools_for(app, None)}
     assert found == {"mail": ("letters",), "mail-default": ("mail",)}
+
+
+def test_what_was_rescued_is_claimed_though_nothing_announces_it(local, start, monkeypatch):
+    """As on PostgreSQL behind a pooler, where nothing is heard until the next look."""
+
+    @local.task
+    def five() -> int:
+        return 5
+
+    handle = five.enqueue()
+    local.store.renew("dead", "elsewhere", lease=0.5)
+    assert local.store.exchange("dead", 1, claims=[Claim("default", 1)]).claimed
+    monkeypatch.setattr(local.store, "wait", lambda _, timeout: threading.Event().wait(timeout))
+    monkeypatch.setattr(claim, "POLL", 600.0)
+    start(local, lease=1.0)
+    assert handle.result(timeout=30) == 5

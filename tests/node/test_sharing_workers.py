@@ -74,6 +74,31 @@ def test_a_template_that_is_killed_is_replaced_and_nobody_pays(local, start, tmp
     assert (job.crashes, job.lost, job.errors) == (0, 0, 0)
 
 
+def test_a_template_that_is_killed_again_and_again_is_nobodys_crash(local, start, tmp_path):
+    @local.task
+    def wait_for(path: str) -> None:
+        with open(f"{path}.{time.monotonic_ns()}", "w") as file:
+            file.write(str(os.getppid()))
+        while not os.path.exists(path):
+            time.sleep(0.01)
+
+    def templates() -> list[int]:
+        return [int(text) for path in sorted(tmp_path.glob("go.*")) if (text := path.read_text())]
+
+    start(local)
+    handle = wait_for.enqueue(str(tmp_path / "go"))
+    killed: set[int] = set()
+    for _ in range(3):  # the pool gives a task back twice
+        until(lambda: set(templates()) > killed)
+        (found,) = set(templates()) - killed
+        os.kill(found, signal.SIGKILL)
+        killed.add(found)
+    until(lambda: set(templates()) > killed)
+    (tmp_path / "go").touch()
+    job = ended(handle)
+    assert (job.state, job.crashes, job.lost, job.errors) == (JobState.COMPLETED, 0, 1, 0)
+
+
 def test_what_an_import_opened_is_told(tmp_path, monkeypatch, caplog, start):
     (tmp_path / "opens_at_import.py").write_text(
         "import socket\n"

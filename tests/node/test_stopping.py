@@ -14,6 +14,7 @@ import pytest
 
 from millpond import App, Node, Retry
 from millpond.job import Job, JobState
+from millpond.node.events import NodeStopped
 from millpond.rules.shutdown import LEAST
 from tests.node.waiting import until
 from tests.proof_stores.worlds import Server
@@ -193,3 +194,19 @@ def test_while_a_node_drains_nobody_takes_the_place_of_a_worker_that_was_told_to
     node.stop(1.0)
     assert "WorkerStopped" in heard
     assert not {"WorkerStarted", "WorkerFailedToStart"}.intersection(heard)
+
+
+def test_a_node_that_has_stopped_tells_what_it_broke_off(local, start, tmp_path):
+    @local.task
+    def stay(path: str) -> None:
+        Path(path).touch()
+        time.sleep(600)
+
+    node = start(local)
+    heard: list[NodeStopped] = []
+    node.subscribe(heard.append, [NodeStopped])
+    stay.enqueue(str(tmp_path / "begun"))
+    until((tmp_path / "begun").exists)
+    node.drain(0.0, "SIGQUIT")
+    assert node.wait(30.0)
+    assert [(one.reason, one.released, one.killed) for one in heard] == [("SIGQUIT", 0, 1)]

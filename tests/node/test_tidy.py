@@ -59,8 +59,15 @@ def node_alone(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     mischief.app.store.close()
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_the_next_job_finds_the_process_as_the_first_one_did(local, start, monkeypatch, tmp_path, change):
+@pytest.mark.parametrize(
+    "case",
+    [
+        *((change, None) for change in CHANGES),
+        *((CHANGES[0], error) for error in (OSError, KeyboardInterrupt)),
+    ],
+)
+def test_the_next_job_finds_the_process_as_the_first_one_did(local, start, monkeypatch, tmp_path, case):
+    change, error = case
     monkeypatch.chdir(tmp_path)
     local.pool("default", workers=1)
 
@@ -68,13 +75,15 @@ def test_the_next_job_finds_the_process_as_the_first_one_did(local, start, monke
     def look() -> list[object]:
         return surroundings()
 
-    @local.task
+    @local.task(retry=Retry(attempts=1))
     def meddle() -> None:
         change()
+        if error is not None:
+            raise error
 
     start(local)
     before = look.enqueue().result(timeout=30)
-    meddle.enqueue().result(timeout=30)
+    ended(meddle.enqueue())
     assert look.enqueue().result(timeout=30) == before
 
 

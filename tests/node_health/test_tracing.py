@@ -14,7 +14,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from millpond.job import Crashed, Failure, Raised, Returned
+from millpond import App
+from millpond.job import Crashed, Enqueued, Failure, NewJob, Raised, Returned
 from millpond.node import tracing
 from millpond.node.tracing import LINK, MOST_CHARACTERS, bounded, enqueueing, settled
 
@@ -42,8 +43,8 @@ def spans() -> dict[str, ReadableSpan]:
     return {span.name: span for span in found}
 
 
-def enqueued(jobs: int = 1) -> dict[str, str]:
-    with enqueueing("jobs.resize", "images", jobs) as carrier:
+def enqueued(jobs: int = 1, *, is_scheduled: bool = False) -> dict[str, str]:
+    with enqueueing("jobs.resize", "images", jobs, is_scheduled=is_scheduled) as carrier:
         return carrier
 
 
@@ -83,14 +84,38 @@ def test_a_job_enqueued_inside_a_trace_belongs_to_it():
 
 @pytest.mark.parametrize(("jobs", "attempt", "is_scheduled"), [(100, 1, False), (1, 2, False), (1, 1, True)])
 def test_a_batch_a_retry_and_a_scheduled_job_link_to_where_they_come_from(jobs, attempt, is_scheduled):
-    carrier = enqueued(jobs)
-    with tracing.running(carrier, **FACTS, attempt=attempt, is_scheduled=is_scheduled) as ended:
+    carrier = enqueued(jobs, is_scheduled=is_scheduled)
+    with tracing.running(carrier, **FACTS, attempt=attempt) as ended:
         ended(Returned())
     found = spans()
     run, origin = found["run jobs.resize"], found["enqueue jobs.resize"]
     assert run.parent is None
     assert id_of(run) != id_of(origin)
     assert [link.context.span_id for link in run.links] == [origin.context.span_id]
+
+
+async def test_a_job_that_is_stored_in_an_async_transaction_has_its_span():
+    stored: list[NewJob] = []
+
+    class Joining:
+        url = "joining://"
+
+        def exchange(self): ...
+
+        async def aenqueue(self, jobs, transaction):
+            stored.extend(jobs)
+            return [Enqueued(job.id, True) for job in jobs]
+
+    class Connection:
+        async def execute(self): ...
+
+    app = App(Joining())  # type: ignore[arg-type]
+    task = app.task(name="jobs.resize", queue="images")(lambda: None)
+    await task.using(transaction=Connection(), delay="1h").aenqueue()
+    origin = spans()["enqueue jobs.resize"]
+    assert origin.context is not None
+    assert f"{origin.context.span_id:016x}" in stored[0].options.trace["traceparent"]
+    assert LINK in stored[0].options.trace  # it is for later
 
 
 def test_a_failed_attempt_is_an_error_without_secrets():

@@ -159,7 +159,8 @@ def test_a_closed_webhook_tries_no_more():
     with listening(500) as sink:
         hook = Webhook(sink.url(), allow=HERE)
         hook.close()
-        hook(ALERT)
+        with pytest.raises(WebhookFailed, match="answered 500"):  # it was not delivered, and that is told
+            hook(ALERT)
         assert sink.count == 1
 
 

@@ -32,7 +32,7 @@ class StandIn:
         self.ended = threading.Event()
         self.held = False
     def start(self): say("start")
-    def drain(self, grace):
+    def drain(self, grace, reason):
         say(f"drain {grace:g}")
     def hurry(self): say("hurry")
     def kill(self):

@@ -36,6 +36,15 @@ def test_every_handler_and_the_wakeup_descriptor_are_put_back():
     assert handlers() == before
 
 
+@pytest.fixture
+def hangup_is_heard():
+    """Tests may themselves be run under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hangup_is_heard")
 def test_signals_come_in_their_order_and_waiting_ends():
     with Signals() as signals:
         assert signals.wait(0) is None

@@ -168,6 +168,24 @@ def test_sighup_takes_over_grace_and_says_what_needs_a_restart(yard):
         assert node.code() == 0
 
 
+def test_sighup_takes_over_what_is_logged(yard):
+    yard.go("a")
+    yard.go("b")
+    file = yard.folder / "millpond.toml"
+    file.write_text('log_level = "info"\n')
+    with yard.node() as node:
+        node.until(READY)
+        assert yard.hold.enqueue("a").result(timeout=BOUND) == "a"
+        file.write_text('log_level = "debug"\n')
+        node.send(signal.SIGHUP)
+        node.until("settings were read again")
+        assert not node.said("hold completed")
+        assert yard.hold.enqueue("b").result(timeout=BOUND) == "b"
+        node.until("hold completed")
+        node.send(signal.SIGTERM)
+        assert node.code() == 0
+
+
 def test_sigterm_at_any_moment_of_the_start_is_no_hang(yard):
     (yard.folder / "slow.py").write_text("print('importing', flush=True)\n" + SOURCE)
     moments = ["importing", READY]

@@ -6,6 +6,7 @@ import pickle
 import random
 import socket
 import threading
+from collections import deque
 from contextlib import contextmanager
 from typing import Any
 
@@ -35,6 +36,25 @@ def put(ends, value, *, good=True, now=1):
     number = ends.expect()
     ends.outbox.answer(number, 5, value, good, now)
     return number
+
+
+def test_a_frame_whose_sender_is_interrupted_hides_no_other(ends):
+    """As by a signal handler of the task's that raises: behind the call, the frame is on its way."""
+    send, outbox = ends.outbox._send_all, ends.outbox
+
+    def send_and_raise(data: Any) -> None:
+        send(data)
+        raise TimeoutError("the task's own")
+
+    outbox._send_all = send_and_raise
+    with pytest.raises(TimeoutError):
+        outbox.send(wire.NOTE, b"first")
+    outbox._send_all = send
+    outbox.send(wire.NOTE, b"second")
+    ends.link.collect(deque())
+    outbox.send(wire.NOTE, b"third")
+    ends.link.collect(deque())
+    assert [bytes(frame.body) for frame in ends.link.news] == [b"first", b"second", b"third"]
 
 
 @contextmanager

@@ -122,7 +122,8 @@ def _node(session: Session, config: Config, app: App) -> Node:
             budget=_budget(config),
         )
     except OptionError as error:
-        raise click.UsageError(f"{error} (queues come from {config.source('queues')})") from error
+        where = f" (queues come from {config.source('queues')})" if "queue" in str(error) else ""
+        raise click.UsageError(f"{error}{where}") from error
     app.store.record("node")  # an outdated schema or a store that is away is told before anything starts
     if app.store.url == "memory://":
         session.note("the store is memory://: only this process can enqueue, and all is gone when it ends")
@@ -174,8 +175,10 @@ def _reload(session: Session, node: Node) -> float:
         logger.warning("These settings changed and count from the next start on: %s", ", ".join(fixed))
     logging.getLogger("millpond").setLevel(after["log_level"].upper())
     session.config = Config({**before.settings, **{key: after.settings[key] for key in RELOADED}}, after.file)
+    node.monitoring.follow_log_level()
     node.keep(_retention(session.config))
-    return float(after["grace"])
+    node.grace = float(after["grace"])
+    return node.grace
 
 
 @contextlib.contextmanager

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("millpond")
 LOOK = 0.01
 DOUBT = 5.0  # seconds for a claim whose answer was lost: its jobs have not begun, and go back by themselves
+FAREWELL = 1.0  # seconds that a worker may take to send its last spans
 
 
 class Endings:
@@ -81,7 +82,10 @@ def nudge(pool: QueuePool, task: JobTask, step: End) -> None:
         if step == "terminate":
             if link.concurrency > 1 and len(link.inflight) > 1:
                 return  # it was alone a moment ago: the next look finds its neighbours
-            if task.number in link.running():  # else the signal would hit another job
+            # Nothing else may begin over there: if this one ends just now, the signal would hit the next
+            engine.returned.extendleft(reversed(link.recall()))
+            engine.wake()
+            if task.number in link.running():
                 task.interrupted = True  # before it can answer
                 link.signal(signal.SIGTERM)
         elif link.concurrency == 1:
@@ -121,8 +125,10 @@ def _terminate_all(state: NodeState) -> None:
                 nudge(pool, task, "ask")
 
 
-def stop_all(state: NodeState) -> None:
-    """Kill what still runs, and the workers with it."""
+def stop_all(state: NodeState) -> int:
+    """Kill what still runs, and the workers with it; returns how many jobs those were. Workers that have
+    nothing to do may leave by themselves."""
+    killed = 0
     for pool in state.pools.values():
         held = [task for task in list(pool.held.values()) if not task.done()]
         if held:
@@ -131,7 +137,9 @@ def stop_all(state: NodeState) -> None:
             )
         for task in held:
             task.stopped = True
-        pool.close(0.0)
+        killed += len(held)
+        pool.close(0.0 if held else FAREWELL)
+    return killed
 
 
 # --- the store's part -------------------------------------------------------------------------------------

@@ -10,11 +10,12 @@ import asyncio
 import contextvars
 import os
 import struct
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -32,6 +33,7 @@ from millpond.pool.worker import run_coroutine
 
 if TYPE_CHECKING:
     from millpond.app import App
+    from millpond.execution import Order as AnyOrder
 
 TIMES = struct.Struct("<qq")  # begun and ended, in microseconds since this machine was started
 ID = 36  # characters of a job's id
@@ -43,7 +45,7 @@ _surroundings: Surroundings
 _encode = msgspec.json.Encoder().encode
 
 
-class Order(NamedTuple):
+class Order(msgspec.Struct, frozen=True, gc=False):
     """What a worker is told about a job."""
 
     task: str
@@ -72,15 +74,25 @@ def install(
     if threads:
         _threads = ThreadPoolExecutor(threads, thread_name_prefix="millpond-job")
     if pool_worker.current is not None:
+        pool_worker.farewells.append(_flush_spans)
         # What a fresh worker holds: what its jobs take is counted from there, however soon the first comes
         pool_worker.current.page.words[RSS] = resident(os.getpid())
 
 
+def _flush_spans() -> None:
+    """Exporters that gather spans would lose those of the last seconds: idle workers leave sooner."""
+    if "opentelemetry.trace" in sys.modules:
+        from millpond.node.tracing import flush
+
+        flush()
+
+
 def execute(*order: object) -> bytes | str:
     """Run one job here; an async one on the loop that this worker keeps."""
-    answer = _execute(*order)
-    _surroundings.restore()
-    return answer
+    try:
+        return _execute(*order)
+    finally:  # also behind a KeyboardInterrupt, which is the job's end and not its worker's
+        _surroundings.restore()
 
 
 def _execute(*order: object) -> bytes | str:
@@ -88,10 +100,10 @@ def _execute(*order: object) -> bytes | str:
     job = Order(*order)  # type: ignore[arg-type]
     if job.trace:
         with _span(job) as ended:
-            outcome = run(_app, job, Reporter(job), finish=run_coroutine)
+            outcome = run(_app, job, Reporter, finish=run_coroutine)
             ended(outcome)
         return packed(begun, outcome)
-    return packed(begun, run(_app, job, Reporter(job), finish=run_coroutine))
+    return packed(begun, run(_app, job, Reporter, finish=run_coroutine))
 
 
 async def aexecute(*order: object) -> bytes | str:
@@ -100,10 +112,10 @@ async def aexecute(*order: object) -> bytes | str:
     job = Order(*order)  # type: ignore[arg-type]
     if job.trace:
         with _span(job) as ended:
-            outcome = await arun(_app, job, Reporter(job))
+            outcome = await arun(_app, job, Reporter)
             ended(outcome)
         return packed(begun, outcome)
-    return packed(begun, await arun(_app, job, Reporter(job)))
+    return packed(begun, await arun(_app, job, Reporter))
 
 
 def _span(job: Order) -> AbstractContextManager[Callable[[Outcome], None]]:
@@ -134,7 +146,7 @@ class Reporter:
 
     __slots__ = ("_id", "_next")
 
-    def __init__(self, job: Order) -> None:
+    def __init__(self, job: AnyOrder) -> None:
         self._id = job.id
         self._next = 0.0
 

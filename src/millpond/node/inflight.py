@@ -46,15 +46,17 @@ class JobTask(Task):
     preempted = ""  # why this node stopped it for want of memory
 
     def __init__(self, place: Place, options: TaskOptions, job: Job, function: Function) -> None:
-        number, owner, self._ended = place
-        super().__init__(number, owner, options, time.monotonic_ns())
+        number, self._owner, self._ended = place
+        self.number = number
+        self.options = options
+        self.submitted = submitted = time.monotonic_ns()
         self.job = job
         if job.slots:
             self.fenced = True
         self.function = function
         order = (job.task, job.payload, job.id, job.queue, job.attempt, job.token, job.options.trace or None)
         data = marshal.dumps(order)
-        self.body = wire.TASK.pack(number, self.submitted, function.number, len(data), wire.PLAIN) + data
+        self.body = wire.TASK.pack(number, submitted, function.number, len(data), wire.PLAIN) + data
 
     @property
     def name(self) -> str:

@@ -94,13 +94,14 @@ class Node:
         self._planning = Planning(app, self._state, events)
         self._journal = Journal(events, app.store, lambda: self._state.identity.id)
         self._occurrences = Occurrences(events)
-        self._upkeep.chores = self._chores()
+        self._upkeep.chores, self._upkeep.hint = self._chores(), self._loop.hint
         self.told_to_drain: float | None = None  # by a command, with so much grace
         self._threads: list[threading.Thread] = []
         self._doorway: Doorway | None = None
         self._hub: Hub | None = None
         self._ladder = [shutdown.Ladder()]
         self._stopped = threading.Event()
+        self._reason, self._released_before = "", 0  # of the drain, and jobs given back before it
         self._changing = threading.Lock()
         self._started_at = time.monotonic()
 
@@ -207,13 +208,14 @@ class Node:
         self.drain(self.grace if grace is None else seconds(grace, name="grace"))
         self.wait()
 
-    def drain(self, grace: float) -> None:
+    def drain(self, grace: float, reason: str = "asked to") -> None:
         """Begin to stop, without waiting for it."""
         with self._changing:
             if self._state.phase in ("draining", "stopped"):
                 return
             was = self._state.phase
             self._state.phase = "draining"
+            self._reason, self._released_before = reason, self._released()
             self._ladder[0] = shutdown.drain(self._ladder[0], grace, time.monotonic())
             if was == "starting":
                 self._state.phase = "stopped"
@@ -225,6 +227,9 @@ class Node:
         self._planning.stop()
         self._loop.bell.set()
         threading.Thread(target=self._wind_down, name="millpond-stop").start()
+
+    def _released(self) -> int:
+        return sum(pool.tally.told()["released"] for pool in self._state.pools.values())
 
     def hurry(self) -> None:
         """Give running jobs only a moment more."""
@@ -266,12 +271,17 @@ class Node:
     def _finish(self) -> None:
         state = self._state
         let_finish(state, self._ladder)
-        stop_all(state)
+        killed = stop_all(state)
         tell_all(state, self._loop, self._ladder)
         until = min(self._ladder[0].over_at, time.monotonic() + LAST_STEPS)  # the same for all that follows
         self._end_all(until)
         state.phase = "stopped"
-        self.monitoring.stop(timeout=min(1.0, max(BRIEFLY, until - time.monotonic())))
+        self.monitoring.stop(
+            self._reason,
+            released=self._released() - self._released_before,
+            killed=killed,
+            timeout=min(1.0, max(BRIEFLY, until - time.monotonic())),
+        )
         within(max(until, time.monotonic() + BRIEFLY), self._journal.close)
 
     def _end_all(self, until: float) -> None:

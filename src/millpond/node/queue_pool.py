@@ -193,15 +193,18 @@ class QueuePool:
                     task.settle(None, PoolClosed(str(error)), None)
 
     def _task(self, crew: _Crew, job: Job) -> JobTask:
-        key = (job.priority, job.options.timeout)
-        options = self._options.get(key)
-        if options is None:
-            if len(self._options) > 1000:  # every job may bring a timeout of its own
-                self._options.clear()
-            options = task_options(TaskOptions(), {"priority": key[0], "timeout": key[1]})
-            self._options[key] = options
-        place = (next(crew.engine.numbers), crew.engine, self._ended)
-        return JobTask(place, options, job, crew.function_for(job.task))
+        options = self._options.get((job.priority, job.options.timeout)) or self._new_options(job)
+        engine = crew.engine
+        place = (next(engine.numbers), engine, self._ended)
+        return JobTask(place, options, job, crew.functions.get(job.task) or crew.new_function(job.task))
+
+    def _new_options(self, job: Job) -> TaskOptions:
+        if len(self._options) > 1000:  # every job may bring a timeout of its own
+            self._options.clear()
+        priority, timeout = job.priority, job.options.timeout
+        options = task_options(TaskOptions(), {"priority": priority, "timeout": timeout})
+        self._options[priority, timeout] = options
+        return options
 
     def _noted(self, note: bytes) -> None:
         job_id, told = note[:ID].decode(), note[ID:]
@@ -366,14 +369,12 @@ class _Crew:
         self.engine.hub = source.hub
         self.engine.respawns = Respawns()  # jobs that kill their workers must not take the machine
         self._function = engine.functions.find(FUNCTIONS[settings.kind] if shared else execute)
-        self._by_task: dict[str, Function] = {}
+        self.functions: dict[str, Function] = {}  # by task, so that each has an estimate of its own
 
-    def function_for(self, task: str) -> Function:
-        """What a worker calls; a record for each task, so that each has an estimate of its own."""
-        function = self._by_task.get(task)
-        if function is None:
-            whole = self._function
-            function = Function(whole.number, task, whole.data, whole.definitions)
-            if len(self._by_task) < MOST_TASKS:
-                self._by_task[task] = function
+    def new_function(self, task: str) -> Function:
+        """What a worker calls for a task that is new here."""
+        whole = self._function
+        function = Function(whole.number, task, whole.data, whole.definitions)
+        if len(self.functions) < MOST_TASKS:
+            self.functions[task] = function
         return function

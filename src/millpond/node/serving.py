@@ -34,7 +34,7 @@ class Runnable(Protocol):
     def start(self) -> object:
         """Take a lease and begin; raises when it cannot."""
 
-    def drain(self, grace: float) -> None:
+    def drain(self, grace: float, reason: str) -> None:
         """Claim nothing more, give back what has not begun, let running jobs finish within `grace`."""
 
     def hurry(self) -> None:
@@ -174,7 +174,7 @@ class _Serving:
         self.ladder = drain(self.ladder, self.grace, time.monotonic())
         self.notifier.stopping(self.grace, "draining")
         log.info("%s: draining, for up to %g s; once more hurries", name, self.grace)
-        self.node.drain(self.grace)
+        self.node.drain(self.grace, name)
 
     def _hurry(self, name: str) -> None:
         self.ladder = hurry(self.ladder, time.monotonic())
@@ -188,7 +188,7 @@ class _Serving:
             self._leave()  # somebody insists
         self.ladder = kill(self.ladder, time.monotonic())
         log.warning("%s: running jobs are killed", name)
-        self.node.drain(0.0)  # changes nothing if it drains already
+        self.node.drain(0.0, name)  # changes nothing if it drains already
         self.node.kill()
 
     def _hold(self, name: str) -> None:

@@ -180,6 +180,8 @@ def _outcome(error: BaseException) -> Outcome:
     if isinstance(error, TaskTimeout):
         return TimedOut(_failure(error, error.stack))
     if isinstance(error, WorkerDied):
+        if error.lost:  # whoever killed the template: any job of any pool may have
+            return Lost(started=True)
         if error.out_of_memory and error.suspects == 1:
             return OutOfMemory(_failure(error, error.stack))
         return Crashed(_failure(error, error.stack), suspects=error.suspects)

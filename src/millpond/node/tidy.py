@@ -10,6 +10,7 @@ from __future__ import annotations
 import _locale
 import _signal  # type: ignore[import-not-found]
 import contextlib
+import ctypes
 import os
 import signal
 from typing import Any
@@ -31,6 +32,10 @@ WATCHED = tuple(
 )
 NO_TIMER = (0.0, 0.0)
 
+# The C library's own: Python's makes text of each answer, which costs more than any other look
+_locale_name = ctypes.PyDLL(None).setlocale
+_locale_name.argtypes, _locale_name.restype = (ctypes.c_int, ctypes.c_char_p), ctypes.c_char_p
+
 
 class Surroundings:
     """What a process looks like between two jobs."""
@@ -41,7 +46,7 @@ class Surroundings:
         self._environment = dict(self._variables)
         self._handlers = [(number, _signal.getsignal(number)) for number in WATCHED]
         self._mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, ())
-        self._locale = _locale.setlocale(_locale.LC_ALL, None)
+        self._locale = _locale_name(_locale.LC_ALL, None)
         self._umask = _umask()
 
     def restore(self) -> None:
@@ -58,8 +63,8 @@ class Surroundings:
             _signal.setitimer(_signal.ITIMER_REAL, 0)
         if _signal.pthread_sigmask(_signal.SIG_BLOCK, ()) != self._mask:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, self._mask)
-        if _locale.setlocale(_locale.LC_ALL, None) != self._locale:
-            _locale.setlocale(_locale.LC_ALL, self._locale)
+        if _locale_name(_locale.LC_ALL, None) != self._locale:
+            _locale_name(_locale.LC_ALL, self._locale)
         if _umask() != self._umask:
             os.umask(self._umask)
 

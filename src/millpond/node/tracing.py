@@ -29,7 +29,7 @@ ATTEMPT = "millpond.attempt"
 ENDED = "millpond.ended"
 ERROR = "error.type"
 
-LINK = "millpond-link"  # in the carrier: the job was one of a batch
+LINK = "millpond-link"  # in the carrier: the job was one of a batch, or is for later
 MOST_ENTRIES = 8
 MOST_CHARACTERS = 2_048  # of all entries together
 _NANOSECONDS = 1_000  # in a microsecond
@@ -48,7 +48,9 @@ def is_on() -> bool:
 
 # --- where a job is enqueued ------------------------------------------------------------------------------
 @contextmanager
-def enqueueing(task: str, queue: str, jobs: int = 1) -> Iterator[dict[str, str]]:
+def enqueueing(
+    task: str, queue: str, jobs: int = 1, *, is_scheduled: bool = False
+) -> Iterator[dict[str, str]]:
     """A span around the storing of jobs; gives what each has to carry, nothing when tracing is off."""
     if not is_on():
         yield {}
@@ -62,7 +64,7 @@ def enqueueing(task: str, queue: str, jobs: int = 1) -> Iterator[dict[str, str]]
     with _tracer().start_as_current_span(f"enqueue {task}", kind=SpanKind.PRODUCER, attributes=attributes):
         carrier: dict[str, str] = {}
         propagate.inject(carrier)
-        if carrier and jobs > 1:
+        if carrier and (jobs > 1 or is_scheduled):
             carrier[LINK] = "1"
         yield bounded(carrier)
 
@@ -82,7 +84,7 @@ def bounded(carrier: Carrier) -> dict[str, str]:
 # --- where it runs ------------------------------------------------------------------------------------------
 @contextmanager
 def running(
-    carrier: Carrier, *, job: str, task: str, queue: str, attempt: int, is_scheduled: bool = False
+    carrier: Carrier, *, job: str, task: str, queue: str, attempt: int
 ) -> Iterator[Callable[[Outcome], None]]:
     """A span around one attempt, inside the worker, so that the task's own spans are under it.
 
@@ -93,7 +95,7 @@ def running(
         return
     from opentelemetry.trace import SpanKind
 
-    context, links = _origin(carrier, is_linked=attempt > 1 or is_scheduled)
+    context, links = _origin(carrier, is_linked=attempt > 1)
     attributes = _attributes("process", job, task, queue, attempt)
     with _tracer().start_as_current_span(
         f"run {task}", context=context, kind=SpanKind.CONSUMER, attributes=attributes, links=links
@@ -193,7 +195,7 @@ def _mark(span: Span, outcome: Outcome) -> None:
         span.set_attribute(ERROR, outcome.failure.type)
         span.set_status(StatusCode.ERROR, shown(outcome.failure.message))
     elif isinstance(outcome, Lost):
-        span.set_status(StatusCode.ERROR, "its node died")
+        span.set_status(StatusCode.ERROR, "it was broken off by its node, and runs again")
     elif isinstance(outcome, Returned) and outcome.refused is not None:
         span.set_status(StatusCode.ERROR, shown(outcome.refused))
     elif isinstance(outcome, Cancelled):

@@ -45,6 +45,7 @@ class Upkeep:
         self._stop = threading.Event()
         self.rescued = 0
         self.chores: tuple[Callable[[], None], ...] = ()  # what others want done in each round
+        self.hint: Callable[[], object] = list  # tells the claim loop of jobs that were rescued
         self._loops = LoopWatch()
         self._endings = Endings(state)
         self._round_at = 0.0
@@ -84,13 +85,23 @@ class Upkeep:
             found = state.store.rescue(state.identity.id, dead)
             if found.nodes:
                 self.rescued += found.jobs
+                self.hint()  # not every store announces them
                 for number, name in enumerate(found.nodes):  # the count is of all of them together
                     self.events.publish(NodeRescued(name, 0 if number else found.jobs))
         if now >= self._prune_at:
             self._prune_at = now + PRUNE_EVERY
-            state.store.prune(self.retention)
+            threading.Thread(target=self._prune, name="millpond-prune", daemon=True).start()
         for chore in self.chores:
             chore()
+
+    def _prune(self) -> None:
+        """Beside the rounds: of millions of jobs it takes minutes, in which others may have to be rescued."""
+        try:
+            self._state.store.prune(self.retention)
+        except StoreError as error:
+            logger.debug("Pruning could not reach the store: %s", error)
+        except Exception:
+            logger.exception("Pruning failed; the next time is in an hour")
 
     def _may_be_dead(self, now: float) -> bool:
         """May a lease have run out? Not if a young count saw all of them alive for longer."""

@@ -95,8 +95,8 @@ class Webhook:
             except WebhookFailed as failure:
                 if failure.is_final or number == self._tries:
                     raise
-            if self._stopped.wait(FIRST_PAUSE * 2 ** (number - 1)):
-                return
+                if self._stopped.wait(FIRST_PAUSE * 2 ** (number - 1)):
+                    raise  # no more tries: whoever called must know that it was not delivered
 
     def _post(self, body: bytes) -> None:
         ends_at = time.monotonic() + self._timeout

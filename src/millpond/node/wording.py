@@ -40,7 +40,7 @@ from millpond.node.events import (
 
 SENTENCES: Mapping[type, tuple[int, str]] = {
     NodeStarted: (logging.INFO, "node started on {store} ({durability})"),
-    NodeStopped: (logging.INFO, "node stopped: {reason}"),
+    NodeStopped: (logging.INFO, "node stopped: {reason}; {released} jobs given back, {killed} broken off"),
     NodeRescued: (logging.WARNING, "{jobs} jobs of the dead node {node} were rescued"),
     StoreLost: (logging.ERROR, "the store cannot be reached: {cause}"),
     StoreBack: (logging.INFO, "the store is back after {away_for:.1f} s"),

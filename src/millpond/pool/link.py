@@ -472,6 +472,7 @@ class Link:
             out_of_memory=out_of_memory,
             output=self.printed.decode("utf-8", "replace"),
             stack=self.page.stack(),
+            lost=self.lost,
         )
 
     def close(self) -> None:

@@ -176,16 +176,18 @@ class Outbox:
 
     def _send_frame(self, kind: int, *body: Any, tail: Sequence[memoryview] = ()) -> None:
         """Send a frame, however long it takes. The parent looks at the socket when the bell rings, so
-        it must ring as soon as the frame has begun, and again when it is complete."""
+        it must ring as soon as the frame has begun, and again when it is complete. It is counted first: a
+        signal handler of the task's may raise behind any call, and a frame that is there and not counted
+        would hide the next one."""
         length = sum(map(len, body))
         header = wire.FRAME.pack(kind, length, sum(part.nbytes for part in tail))
         with self._sending:
+            self._words[layout.FRAMES] += 1
             if not tail and length < SMALL:
                 self._send_all(b"".join((header, *body)))
                 body = ()
             else:
                 self._send_all(header)
-            self._words[layout.FRAMES] += 1
             os.eventfd_write(self._bell, 1)
             if body:
                 for part in (*body, *tail):

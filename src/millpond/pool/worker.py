@@ -16,6 +16,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from itertools import starmap
@@ -59,6 +60,7 @@ Initializer = tuple[Callable[..., object], Sequence[Any]]
 
 
 current: Worker | None = None  # the one that this process is
+farewells: list[Callable[[], object]] = []  # what is done before it ends in good order
 
 
 class Worker:
@@ -326,11 +328,12 @@ def run_coroutine(coroutine: Any) -> Any:
 
 def leave(code: int) -> None:
     """End this process now, with its output flushed; nothing of the parent's is run."""
+    for step in farewells:
+        with suppress(Exception):  # leaving matters more
+            step()
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with suppress(Exception):  # it may be closed or broken
             stream.flush()
-        except Exception:  # noqa: S110  the stream may be closed or broken; leaving matters more
-            pass
     os._exit(code)
 
 

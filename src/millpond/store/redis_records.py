@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -98,13 +99,20 @@ def _place(where: bytes) -> tuple[str, str]:
     return _places.setdefault(where, (queue, task))
 
 
+@lru_cache(maxsize=256)
+def _numbers(text: bytes) -> tuple[int, int, int, int]:
+    """The times and ranks of jobs that were stored together are the same."""
+    first, second, third, fourth = text.split()
+    return int(first), int(second), int(third), int(fourth)
+
+
 def verdict(settlement: Settlement) -> tuple[Any, ...]:
     """A settlement as `settling.lua` takes it."""
     wait, run, chosen = settlement.wait, settlement.run, settlement.transition
-    times = (None if wait is None else bucket(wait), None if run is None else bucket(run))
+    waited, ran = None if wait is None else bucket(wait), None if run is None else bucket(run)
     if chosen.state is _completed:
-        return (settlement.id, str(settlement.token), "completed", _end(chosen), *times)
-    return (*transition(settlement.id, settlement.token, chosen), *times)
+        return settlement.id, str(settlement.token), "completed", _end(chosen), waited, ran
+    return (*transition(settlement.id, settlement.token, chosen), waited, ran)
 
 
 def _end(chosen: Transition) -> msgspec.Raw:
@@ -141,7 +149,8 @@ def claimed_job(row: Sequence[Any], node: str | None) -> Job:
         else:
             id_, where, place, tally, token, alone, expires_at, slots, body = row
         queue, task = _places.get(where) or _place(where)
-        rank_, run_at, created_at, priority = place.split()
+        rank_, run_at, created_at, priority = _numbers(place)
+        attempt, errors, crashes, lost = _numbers(tally) if tally else ZEROS
         length, _, both = body.partition(b" ")
         cut = int(length)
         spec = both[:cut]
@@ -152,14 +161,17 @@ def claimed_job(row: Sequence[Any], node: str | None) -> Job:
             queue,
             _running,
             None,
-            int(priority),
-            int(rank_),
-            int(run_at),
-            int(created_at),
+            priority,
+            rank_,
+            run_at,
+            created_at,
             None,
             None,
             int(expires_at) if expires_at else None,
-            *(_tally(tally) if tally else ZEROS),
+            attempt,
+            errors,
+            crashes,
+            lost,
             int(token),
             node,
             alone == b"1",
@@ -277,11 +289,6 @@ def _with_ends(
 def _kept(lines: list[bytes]) -> list[bytes]:
     """The first 10 and the last 90: the line in `end` may be one more than the script keeps."""
     return lines if len(lines) <= 100 else lines[:10] + lines[-90:]
-
-
-def _tally(tally: bytes) -> tuple[int, int, int, int]:
-    attempt, errors, crashes, lost = tally.split()
-    return int(attempt), int(errors), int(crashes), int(lost)
 
 
 def _text(value: bytes | None) -> str | None:

@@ -150,7 +150,7 @@ local function take(id, queue, task, token, entry)
         release_unique(task, string.sub(unique, 2), id)
     end
     leave(state_key('queued'), id)
-    enter(entry.held, 0, id)
+    enter(entry.held, '0', id)
     return {
         id, read(id, 'where'), read(id, 'place'), read(id, 'tally'), token, read(id, 'alone'), expires_at,
         read(id, 'slots'), read(id, 'body')
@@ -222,7 +222,7 @@ local function take_plain(stream, entry, limit, rows)
         taken[token] = taken[token] or 'running ' .. token .. ' ' .. entry.node
         claimed = claimed + 1
         put(written, id, taken[token])
-        put(held, 0, id)
+        put(held, '0', id)
         gone[#gone + 1] = id
         queued[#queued + 1] = id
         local tally, alone = tallies[id], alones[id]

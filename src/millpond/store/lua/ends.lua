@@ -28,7 +28,7 @@ local function ended(id, state, queue, task)
     end
     count(queue, state, 1)
     note(queue, state, 0)
-    enter(state_key(state), 0, id)
+    enter(state_key(state), '0', id)
     append(ended_key(state), NOW .. ' ' .. id)
     if read(id, 'children') then
         fallen[#fallen + 1] = (state == 'completed' and '+' or '-') .. id

@@ -126,7 +126,7 @@ end
 -- A job begins to wait for its turn, or for its time; one that is parked does not stand in line.
 local function stand(id, queue, state, rank, run_at, priority, parked)
     count(queue, state, 1)
-    enter(state_key(state), 0, id)
+    enter(state_key(state), '0', id)
     if state ~= 'queued' then
         enter(P .. 'due', run_at, id)
         return

@@ -256,6 +256,7 @@ local function append(key, value)
     list[#list + 1] = value
 end
 
+-- The score as text: a number would be formatted as a fraction is, again for every job.
 local function enter(key, score, id)
     local list = column(entered, key)
     list[#list + 1] = score

@@ -153,7 +153,7 @@ local function complete(id, verdict, where, book)
     put(book.head, id, head)
     put(book.told, id, NOW .. ' ' .. verdict[4])
     book.held[#book.held + 1] = id
-    put(book.entered, 0, id)
+    put(book.entered, '0', id)
     book.ended[#book.ended + 1] = NOW .. ' ' .. id
     add(book.number, where, 0)
     if verdict[5] then

@@ -109,7 +109,7 @@ shortcut = function(told)
     call('HSET', P .. 'job:head', id, 'running 1 ' .. node)
     call('ZREM', line, id)
     call('ZREM', P .. 'state:queued', id)
-    call('ZADD', P .. 'held:' .. node, 0, id)
+    call('ZADD', P .. 'held:' .. node, '0', id)
     if call('HINCRBY', P .. 'counts', queue .. '\0queued', -1) == 0 then
         call('HDEL', P .. 'counts', queue .. '\0queued')
     end

@@ -132,7 +132,7 @@ local function insert(job, waits)
     note(queue, 'enqueued', 0)
     if state == 'blocked' then
         count(queue, 'blocked', 1)
-        enter(state_key('blocked'), 0, id)
+        enter(state_key('blocked'), '0', id)
     else
         stand(id, queue, state, rank, run_at, priority_of(job), state == 'queued' and awaited_slot(job[13]))
     end
@@ -206,7 +206,7 @@ local function enqueue_one(job)
     call('HSET', P .. 'job:where', id, queue .. '\0' .. job[2])
     call('HSET', P .. 'job:place', id, rank .. ' ' .. NOW .. ' ' .. NOW .. ' ' .. priority)
     call('HSET', P .. 'job:body', id, job[15])
-    call('ZADD', state_key('queued'), 0, id)
+    call('ZADD', state_key('queued'), '0', id)
     call('SADD', P .. 'lines:' .. queue, priority)
     call('ZADD', line_key(queue, priority), rank, id)
     call('HINCRBY', P .. 'counts', queue .. '\0queued', 1)

@@ -25,7 +25,7 @@ WINDOW = 200  # jobs looked at together beyond those wanted
 _encode = msgspec.json.Encoder().encode
 
 
-class Candidate(NamedTuple):
+class Candidate(msgspec.Struct, frozen=True):
     """A job at the head of the line, as it will be when it is ours."""
 
     job: Job

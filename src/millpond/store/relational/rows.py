@@ -24,6 +24,7 @@ CLAIMED = (
     "expires_at, attempt, errors, crashes, lost, token, node, alone, cancelling, unique_key, slots, "
     "depends_on, options, payload"
 )
+CLAIMS = CLAIMED.count(",") + 1
 WHOLE = f"{CLAIMED}, result, progress, attempts, parked"
 
 
@@ -37,8 +38,8 @@ def job_of(row: Row) -> Job:
         (
             id_, task, queue, state, reason, priority, rank, run_at, created_at, started_at, finished_at,
             expires_at, attempt, errors, crashes, lost, token, node, alone, cancelling, unique, slots,
-            depends_on, options, payload, *rest,
-        ) = row  # fmt: skip
+            depends_on, options, payload,
+        ) = row[:CLAIMS]  # fmt: skip
         job = Job(
             id_, task, queue, _states[state], reason, priority, rank, run_at, created_at, started_at,
             finished_at, expires_at, attempt, errors, crashes, lost, token, node, bool(alone),
@@ -48,7 +49,7 @@ def job_of(row: Row) -> Job:
             DEFAULTS if options == "{}" else _options.decode(options),
             bytes(payload),
         )  # fmt: skip
-        return job if not rest else with_ends(job, *rest)
+        return job if len(row) == CLAIMS else with_ends(job, *row[CLAIMS:])
     except (KeyError, ValueError, TypeError, msgspec.MsgspecError) as error:
         raise Damaged(str(error)) from error
 

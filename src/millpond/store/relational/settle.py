@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from millpond.job import ENDS, Instant, JobState, Settlement, Transition
 from millpond.rules.lifecycle import instead_if_cancelling
 from millpond.store.protocol import Progress, Started
@@ -36,7 +38,7 @@ class HeldRow(NamedTuple):
     has_children: bool
 
 
-class Done(NamedTuple):
+class Done(msgspec.Struct, frozen=True, gc=False):
     """A verdict that was carried out, and what may follow from it."""
 
     id: str
