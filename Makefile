@@ -85,14 +85,15 @@ pictures: browser $(PAGE)
 	MILLPOND_TEST_PICTURES=1 $(BIN)/python -m pytest -m slow tests/browser/test_pictures.py $(PYTEST_ARGS)
 
 # Pools are timed by their own tests, so no more of those at once than there are cores; the others mostly wait.
-# What takes stock of this process and its files runs alone.
+# What takes stock of this process and its files runs alone. The tests of the architecture belong to `check`.
 TIMED := tests/pool tests/pool_parts tests/cpython
 pytest: servers browser $(PAGE)
 ifneq ($(findstring tests/,$(PYTEST_ARGS)),)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 else
 	$(BIN)/python -m pytest -n 2 $(TIMED) $(PYTEST_ARGS)
-	$(BIN)/python -m pytest -n 4 $(TIMED:%=--ignore %) --ignore tests/proof $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 5 --dist worksteal \
+	    $(patsubst %,--ignore %,$(TIMED) tests/proof tests/architecture) $(PYTEST_ARGS)
 	$(BIN)/python -m pytest tests/proof $(PYTEST_ARGS)
 endif
 
