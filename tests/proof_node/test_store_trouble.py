@@ -62,7 +62,7 @@ def enqueue_in_vain() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "lease"),
-    [(4.0, 2.0), *(pytest.param(seconds, 15.0, marks=pytest.mark.slow) for seconds in (3.0, 60.0))],
+    [(4.0, 2.0), *(pytest.param(seconds, 15.0, marks=pytest.mark.slow) for seconds in (3.0, 60.0, 600.0))],
 )
 @pytest.mark.parametrize("name", SERVERS)
 def test_nobody_can_reach_the_store_and_nobody_is_told(

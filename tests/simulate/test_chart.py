@@ -12,7 +12,7 @@ from millpond.simulate.records import Minute
 
 
 def minutes(count):
-    return [Minute(n, 60 + n % 7, 4.0 + n % 3, 3.0, n % 5, n % 2, 0.5 * (n % 9)) for n in range(count)]
+    return [Minute(n, 60 + n % 7, 4.0 + n % 3, n % 5, n % 2, 0.5 * (n % 9)) for n in range(count)]
 
 
 # --- in a terminal -------------------------------------------------------------------------------------

@@ -61,12 +61,12 @@ def recapped(
         limit=min(decision.limit, cap),
         binding=binding,
     )
-    return decision, _refunded(memory, wanted, max(0, before - alive) - max(0, wanted - alive))
+    return decision, _refunded(memory, max(0, before - alive) - max(0, wanted - alive))
 
 
-def _refunded(memory: Memory, wanted: int, unstarted: int) -> Memory:
+def _refunded(memory: Memory, unstarted: int) -> Memory:
     """Who is not started has cost nothing. What a policy of another kind remembers is its own."""
     if not isinstance(memory, Memory):
         return memory
     starts = None if memory.starts is None else memory.starts + unstarted
-    return Memory(memory.decided_at, wanted, starts, memory.gain, memory.own)
+    return Memory(memory.decided_at, starts, memory.gain, memory.own)

@@ -56,7 +56,7 @@ def held(
         max_wait=max_wait,
         note=reason,
     )
-    return decision, memory._replace(decided_at=now, wanted=wanted, gain=replace(memory.gain, window=None))
+    return decision, memory._replace(decided_at=now, gain=replace(memory.gain, window=None))
 
 
 def idle_timeout(limits: Limits) -> float:

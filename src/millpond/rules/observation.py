@@ -126,7 +126,6 @@ class Memory(NamedTuple):
     """What a policy must know of its past. Start with `Memory()`, keep what `decide` returns."""
 
     decided_at: float | None = None
-    wanted: int = 0
     starts: float | None = None  # workers that may be started at once; None: a full bucket
     gain: Gain = Gain()
     own: Any = None  # what a policy of another kind remembers

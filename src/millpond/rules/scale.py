@@ -70,7 +70,7 @@ class ScaleForWait(NamedTuple):
         )
         if wanted > alive:
             budget -= wanted - alive
-        return decision, Memory(now, wanted, budget, known, memory.own)
+        return decision, Memory(now, budget, known, memory.own)
 
     def _eager(self) -> float:
         return min(max(EAGER[0], EAGER_SHARE * self.max_wait), EAGER[1])
@@ -160,7 +160,7 @@ class ScaleByDepth(NamedTuple):
             note=f"{waiting} in line, one more worker for every {self.up}",
             need=need,
         )
-        return decision, memory._replace(decided_at=now, wanted=wanted)
+        return decision, memory._replace(decided_at=now)
 
 
 class Fixed(NamedTuple):
@@ -188,7 +188,7 @@ class Fixed(NamedTuple):
             oldest=observation.oldest,
             need=self.workers,
         )
-        return decision, memory._replace(decided_at=now, wanted=wanted)
+        return decision, memory._replace(decided_at=now)
 
 
 def policy_for(max_wait: float | None) -> Policy:

@@ -77,7 +77,6 @@ class Minute(NamedTuple):
     minute: int
     arrivals: int
     workers: float  # mean
-    busy: float  # mean
     waiting: int  # at its end
     late: int  # jobs that began in it later than they should have
     worst_wait: float

@@ -90,7 +90,7 @@ class Tally:
         for number in range(max(self._minutes, default=-1) + 1):
             arrivals, seconds, begun, late, worst = self._minutes.get(number, [0.0] * 5)
             in_line += arrivals - begun
-            minutes.append(Minute(number, int(arrivals), seconds / 60, 0.0, int(in_line), int(late), worst))
+            minutes.append(Minute(number, int(arrivals), seconds / 60, int(in_line), int(late), worst))
         return Run(
             workload=workload.name,
             waits=self.waits,
