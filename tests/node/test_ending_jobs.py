@@ -17,6 +17,8 @@ import pytest
 from millpond import App, Node, Retry
 from millpond.job import Job, JobState
 from millpond.node.ending import Endings, nudge
+from millpond.node.events import WorkerCrashed
+from millpond.rules import shutdown
 from millpond.rules.shutdown import ASK, ASK_SHARED
 from tests.node.waiting import ended, until
 
@@ -149,6 +151,27 @@ def test_the_worker_of_an_unwanted_job_that_is_alone_is_terminated_soon(unwanted
     )
     unwanted.let_go("unwanted")
     assert ended(unwanted.handle).state is JobState.COMPLETED
+
+
+def test_a_cancelled_job_whose_worker_had_to_be_terminated_has_not_crashed(
+    local, start, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(shutdown, "ASK", 0.0)
+
+    @local.task
+    def stay(path: str) -> None:
+        Path(path).touch()
+        time.sleep(600)
+
+    node = start(local)
+    heard: list[WorkerCrashed] = []
+    node.subscribe(heard.append, [WorkerCrashed])
+    handle = stay.enqueue(str(tmp_path / "begun"))
+    until((tmp_path / "begun").exists)
+    handle.cancel()
+    assert ended(handle).state is JobState.CANCELLED
+    node.stop()
+    assert (heard, [pool.crashed for pool in node.report().pools]) == ([], [0])
 
 
 def test_jobs_are_ended_while_old_ones_are_pruned(local, start, monkeypatch, tmp_path):

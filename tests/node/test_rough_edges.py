@@ -16,10 +16,11 @@ from millpond import App, Cancel, Node, Resources, Retry, StoreError, TaskKilled
 from millpond.job import JobState
 from millpond.node import claim
 from millpond.node.doorway import Doorway
+from millpond.node.execute import TOKEN
 from millpond.node.inflight import Withdrawn
 from millpond.node.node import pools_for
 from millpond.pool import stopping
-from millpond.store.protocol import Claim
+from millpond.store.protocol import Claim, Progress
 from tests.node.waiting import all_ended, ended, until
 
 
@@ -69,6 +70,21 @@ def test_the_late_end_of_a_job_that_came_back_leaves_the_new_claim_in_the_books(
     still._loop._take_ends()
     assert pool.held == {job.id: new}
     assert len(still._state.line) == 0
+
+
+def test_what_the_old_run_of_a_job_that_came_back_tells_is_not_taken_for_the_new_ones(local, still):
+    @local.task
+    def nothing() -> None: ...
+
+    nothing.enqueue()
+    still._loop._round()
+    [job] = still._loop._claimed
+    pool = still._state.pools["default"]
+    pool.held[job.id] = pool._task(pool._crew, job)
+    for token in (job.token - 1, job.token):
+        pool._noted(job.id.encode() + TOKEN.pack(token) + b"%d" % token)
+    assert still._loop._progress() == [Progress(job.id, job.token, b"%d" % job.token)]
+    pool.held.clear()
 
 
 def claimed_twice(local, still):

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from millpond import App, Node, Retry
 from millpond.job import Job, JobState
-from millpond.node.events import NodeStopped
+from millpond.node.events import NodeStopped, WorkerCrashed
 from millpond.rules.shutdown import LEAST
 from tests.node.waiting import until
 from tests.proof_stores.worlds import Server
@@ -196,17 +197,62 @@ def test_while_a_node_drains_nobody_takes_the_place_of_a_worker_that_was_told_to
     assert not {"WorkerStarted", "WorkerFailedToStart"}.intersection(heard)
 
 
-def test_a_node_that_has_stopped_tells_what_it_broke_off(local, start, tmp_path):
+class Stubborn(NamedTuple):
+    """A node with a job that it must end, and what it told of that."""
+
+    node: Node
+    handle: Any
+    heard: list[Any]
+
+
+@pytest.fixture
+def stubborn(local: App, start: Callable[..., Node], tmp_path: Path) -> Stubborn:
+    """A job that runs for longer than anybody waits for it."""
+
     @local.task
     def stay(path: str) -> None:
         Path(path).touch()
         time.sleep(600)
 
     node = start(local)
-    heard: list[NodeStopped] = []
-    node.subscribe(heard.append, [NodeStopped])
-    stay.enqueue(str(tmp_path / "begun"))
+    heard: list[Any] = []
+    node.subscribe(heard.append, [NodeStopped, WorkerCrashed])
+    handle = stay.enqueue(str(tmp_path / "begun"))
     until((tmp_path / "begun").exists)
-    node.drain(0.0, "SIGQUIT")
+    return Stubborn(node, handle, heard)
+
+
+@pytest.mark.parametrize("grace", [0.0, 2.0], ids=["killed", "told first"])
+def test_a_node_that_has_stopped_tells_what_it_broke_off_and_of_no_crash(stubborn, grace):
+    node, handle, heard = stubborn
+    node.drain(grace, "SIGQUIT")
     assert node.wait(30.0)
     assert [(one.reason, one.released, one.killed) for one in heard] == [("SIGQUIT", 0, 1)]
+    assert handle.job().lost == 1
+    assert [pool.crashed for pool in node.report().pools] == [0]
+
+
+@pytest.mark.parametrize("way", ["stop", "a command"])
+def test_a_node_that_drains_can_be_given_less_time(stubborn, way):
+    node, handle, heard = stubborn
+    node.drain(3600.0, "a command")
+    if way == "stop":
+        node.stop(0.5)
+    else:
+        node._drain_as_told({"grace": 0.5})
+    assert node.wait(30.0)
+    assert (handle.job().lost, heard[-1].reason) == (1, "a command")
+
+
+def test_a_node_stops_also_where_no_thread_can_be_started_any_more(stubborn, monkeypatch):
+    node, _, _ = stubborn
+    begin = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == "millpond-stop":
+            raise RuntimeError("can't start new thread")
+        begin(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    node.stop(0.0)
+    assert node.wait(0.0)

@@ -8,6 +8,8 @@ import re
 import select
 import signal
 import subprocess
+import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -85,6 +87,19 @@ def test_the_next_job_finds_the_process_as_the_first_one_did(local, start, monke
     before = look.enqueue().result(timeout=30)
     ended(meddle.enqueue())
     assert look.enqueue().result(timeout=30) == before
+
+
+def test_a_timer_never_meets_a_process_that_is_half_put_back():
+    program = """
+        import random, signal
+        from millpond.node.tidy import Surroundings
+        clean = Surroundings()
+        for _ in range(3000):
+            signal.signal(signal.SIGALRM, lambda *_: None)
+            signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-6, 6e-5))
+            clean.restore()
+        """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)
 
 
 @pytest.mark.parametrize(("act", "end"), MISCHIEF.items(), ids=lambda value: getattr(value, "__name__", ""))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -191,3 +192,11 @@ def test_that_a_driver_has_imported_opentelemetry_is_no_wish_for_spans(monkeypat
     assert not tracing.is_on()
     assert enqueued() == {}
     assert spans() == {}
+
+
+def test_a_collector_that_does_not_answer_keeps_no_worker_from_leaving(monkeypatch):
+    """The exporters of the SDK take no notice of a timeout."""
+    answered = threading.Event()
+    monkeypatch.setattr(PROVIDER, "force_flush", lambda _: answered.wait(600.0))
+    tracing.flush(0.01)
+    answered.set()

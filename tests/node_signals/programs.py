@@ -19,6 +19,7 @@ PATIENCE = 40.0
 # A node that says what it is told. It stops when it is killed, or told so on its standard input.
 STAND_IN = """
 import logging, sys, threading
+from millpond.node import orphans
 from millpond.node.report import NodeReport
 from millpond.node.serving import serve
 
@@ -60,7 +61,16 @@ def reload():
 
 node = StandIn()
 threading.Thread(target=read, args=(node,), daemon=True).start()
-code = serve(node, grace=25.0, reload=reload, ready=lambda: say("ready"))
+
+def ready():
+    if "mute" in sys.argv: raise OSError("nobody listens")
+    say("ready")
+
+def no_descriptor(_):
+    raise OSError("too many open files")
+
+if "blind" in sys.argv: orphans.Undertaker.look = no_descriptor
+code = serve(node, grace=25.0, reload=reload, ready=ready)
 say(f"served {code}")
 sys.exit(code)
 """

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import textwrap
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -86,3 +89,19 @@ def test_another_thread_is_told_why_it_cannot_hear():
 def test_a_signal_has_a_name():
     assert name_of(signal.SIGTERM) == "SIGTERM"
     assert name_of(200) == "signal 200"
+
+
+def test_signals_are_heard_in_a_program_with_thousands_of_files():
+    program = """
+        import os, resource, signal
+        from millpond.node.signals import Signals
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (2000, most))
+        for _ in range(1100):
+            os.open(os.devnull, os.O_RDONLY)
+        with Signals() as signals:
+            assert signals._reader >= 1024
+            signal.raise_signal(signal.SIGTERM)
+            assert signals.wait(30) == signal.SIGTERM
+        """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)

@@ -197,3 +197,19 @@ def test_a_closed_terminal_drains():
                 os.close(descriptor)
             except OSError:
                 continue
+
+
+def test_a_node_that_nobody_could_lead_any_more_is_ended():
+    with program(sys.executable, "-c", STAND_IN, "mute") as node:
+        assert node.code() == 1
+        assert node.said("start", "kill") == ["start", "kill"]
+        assert "nobody listens" in "".join(node.lines)
+
+
+def test_orphans_that_cannot_be_looked_for_do_not_end_the_node():
+    with stand_in("blind") as node:
+        node.until("orphans could not be looked for")
+        node.send(signal.SIGTERM)
+        node.until("drain 25")
+        node.tell("stop")
+        assert node.code() == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -134,3 +135,15 @@ def test_a_claimed_job_that_cannot_be_read_ends_dead_and_takes_no_other_with_it(
         assert (len(answer.claimed), answer.by_queue()) == (2, {"default": 2})
         assert [job.id for job in answer.claimed] == [second]
         assert state(store, first) is JobState.DEAD
+
+
+def test_where_no_thread_can_be_started_it_is_said_all_the_same(store: AnyStore, say, monkeypatch):
+    """And again: an order that nobody reads would be waited for without an end."""
+    put_many(store, 2)
+    node = Node(store)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert [say(node, nothing, claims=claim(1)).by_queue() for _ in range(2)] == [{"default": 1}] * 2
+
+
+def refuse(_: object) -> None:
+    raise RuntimeError("can't start new thread")

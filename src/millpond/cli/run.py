@@ -244,7 +244,7 @@ def _tell(
         "pid": report.pid,
         "app": config["app"],
         "store": store.url,
-        "durability": store.durability(),
+        "durability": report.durability,
         "health": address,
         "dashboard": None if page is None else page["dashboard"],
         "token": None if page is None else page["token"],

@@ -209,7 +209,7 @@ class ClaimLoop:
         try:
             end = self._weighed(line.end(*ended))
             if not task.disowned:
-                line.put(end, name, offset, pool.tally)
+                end = end._replace(outcome=line.put(end, name, offset, pool.tally))
         except Exception:  # a bug; the job must not stay claimed for ever
             logger.exception("The end of job %s cannot be understood: it counts as lost", task.job.id)
             self.state.budget.ended(task)
@@ -259,10 +259,10 @@ class ClaimLoop:
         for pool in self.state.pools.values():
             if pool.notes:
                 notes, pool.notes = pool.notes, {}
-                for job_id, data in list(notes.items()):  # the pool may just be adding one
+                for (job_id, token), data in list(notes.items()):  # the pool may just be adding one
                     task = pool.held.get(job_id)
-                    if task is not None and not task.disowned:
-                        said.append(Progress(job_id, task.job.token, data))
+                    if task is not None and task.job.token == token and not task.disowned:
+                        said.append(Progress(job_id, token, data))
         return said
 
     def _claims(self, now: float, *, busy: bool) -> list[Claim]:
@@ -318,7 +318,7 @@ class ClaimLoop:
         for pool in self.state.pools.values():
             for one in said:
                 if one.id in pool.held:
-                    pool.notes.setdefault(one.id, one.data)
+                    pool.notes.setdefault((one.id, one.token), one.data)
 
     def _speak(self, said: Said) -> Exchanged:
         node = self.state.identity.id

@@ -86,7 +86,7 @@ def nudge(pool: QueuePool, task: JobTask, step: End) -> None:
             engine.returned.extendleft(reversed(link.recall()))
             engine.wake()
             if task.number in link.running():
-                task.interrupted = True  # before it can answer
+                task.interrupted = link.interrupted = True  # before it can answer
                 link.signal(signal.SIGTERM)
         elif link.concurrency == 1:
             link.page.ask_to_stop(task.number)
@@ -125,10 +125,9 @@ def _terminate_all(state: NodeState) -> None:
                 nudge(pool, task, "ask")
 
 
-def stop_all(state: NodeState) -> int:
-    """Kill what still runs, and the workers with it; returns how many jobs those were. Workers that have
-    nothing to do may leave by themselves."""
-    killed = 0
+def stop_all(state: NodeState) -> None:
+    """Kill what still runs, and the workers with it. Workers that have nothing to do may leave by
+    themselves."""
     for pool in state.pools.values():
         held = [task for task in list(pool.held.values()) if not task.done()]
         if held:
@@ -137,9 +136,13 @@ def stop_all(state: NodeState) -> int:
             )
         for task in held:
             task.stopped = True
-        killed += len(held)
         pool.close(0.0 if held else FAREWELL)
-    return killed
+
+
+def broken_off(state: NodeState) -> int:
+    """How many jobs the end of their node has ended, also those that nobody has looked at since."""
+    unseen = sum(task.stopped for pool in state.pools.values() for task in list(pool.held.values()))
+    return state.line.broken_off + unseen
 
 
 # --- the store's part -------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 TIMES = struct.Struct("<qq")  # begun and ended, in microseconds since this machine was started
 ID = 36  # characters of a job's id
+TOKEN = struct.Struct("<q")
 PROGRESS_EVERY = 0.05  # seconds between two reports of one job; what comes sooner is left out
 
 _app: App
@@ -144,10 +145,10 @@ async def texecute(*order: object) -> bytes | str:
 class Reporter:
     """Takes a job's progress to the node."""
 
-    __slots__ = ("_id", "_next")
+    __slots__ = ("_job", "_next")
 
     def __init__(self, job: AnyOrder) -> None:
-        self._id = job.id
+        self._job = job.id.encode() + TOKEN.pack(job.token)
         self._next = 0.0
 
     def __call__(self, data: bytes) -> None:
@@ -155,7 +156,7 @@ class Reporter:
         worker = pool_worker.current
         if now >= self._next and worker is not None:
             self._next = now + PROGRESS_EVERY
-            worker.outbox.send(NOTE, self._id.encode() + data)
+            worker.outbox.send(NOTE, self._job + data)
 
     def unwanted(self) -> bool:
         """Has the node been asked to end the job that this worker runs?"""
@@ -164,6 +165,12 @@ class Reporter:
             return False
         number = worker.page.words[UNWANTED]
         return number != 0 and number == worker.page.words[SLOTS]  # 0: nobody asked, or nothing in slot 0
+
+
+def noted(note: bytes) -> tuple[tuple[str, int], bytes]:
+    """What a Reporter has sent: the job with its token, which tells one run of it from the next, and what it
+    said."""
+    return (note[:ID].decode(), TOKEN.unpack_from(note, ID)[0]), note[ID + TOKEN.size :]
 
 
 def packed(begun: int, outcome: Outcome) -> bytes | str:

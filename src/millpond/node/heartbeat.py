@@ -48,14 +48,14 @@ class Heartbeat:
 
     def run(self) -> None:
         """Until the node has nothing to keep any more."""
-        threading.Thread(target=self._guard, name="millpond-fence", daemon=True).start()
         every = self._state.lease / BEATS
         due = time.monotonic() + every
         while not self._stop.wait(max(0.0, due - time.monotonic())):
             due = time.monotonic() + (every if self._beat() else min(AGAIN, every))
 
-    def _guard(self) -> None:
-        """Keep the fence. Beside the beats: one that waits for its answer must not keep this waiting."""
+    def guard(self) -> None:
+        """Keep the fence. In a thread beside the beats: one that waits for its answer must not keep this
+        waiting."""
         lease = self._state.lease
         while not self._stop.wait(max(LOOK, self._state.lease_left() - margin(lease))):
             self._fence()

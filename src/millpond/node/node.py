@@ -19,7 +19,7 @@ from millpond.node.bulletin import Bulletin
 from millpond.node.claim import POLL, ClaimLoop
 from millpond.node.commands import Commands, grace_of
 from millpond.node.doorway import Doorway
-from millpond.node.ending import give_up_lease, let_finish, stop_all, tell_all, within
+from millpond.node.ending import broken_off, give_up_lease, let_finish, stop_all, tell_all, within
 from millpond.node.heartbeat import Heartbeat, patience
 from millpond.node.journal import Journal
 from millpond.node.library_threads import for_all, threads_by_queue
@@ -147,6 +147,7 @@ class Node:
         for name, target in (
             ("claim", self._loop.run),
             ("heartbeat", self._heart.run),
+            ("fence", self._heart.guard),
             ("upkeep", self._upkeep.run),
             ("scaling", self._scaling.run),
             ("resources", self._watch.run),
@@ -209,14 +210,16 @@ class Node:
         self.wait()
 
     def drain(self, grace: float, reason: str = "asked to") -> None:
-        """Begin to stop, without waiting for it."""
+        """Begin to stop, without waiting for it. One that drains already may get less time, never more."""
         with self._changing:
-            if self._state.phase in ("draining", "stopped"):
-                return
             was = self._state.phase
+            if was == "stopped":
+                return
+            self._ladder[0] = shutdown.drain(self._ladder[0], grace, time.monotonic())
+            if was == "draining":
+                return
             self._state.phase = "draining"
             self._reason, self._released_before = reason, self._released()
-            self._ladder[0] = shutdown.drain(self._ladder[0], grace, time.monotonic())
             if was == "starting":
                 self._state.phase = "stopped"
                 self._let_go(time.monotonic() + LAST_STEPS)
@@ -226,7 +229,10 @@ class Node:
             pool.drain()
         self._planning.stop()
         self._loop.bell.set()
-        threading.Thread(target=self._wind_down, name="millpond-stop").start()
+        try:
+            threading.Thread(target=self._wind_down, name="millpond-stop").start()
+        except RuntimeError:  # the machine has no more threads: then it is waited for here
+            self._wind_down()
 
     def _released(self) -> int:
         return sum(pool.tally.told()["released"] for pool in self._state.pools.values())
@@ -271,7 +277,7 @@ class Node:
     def _finish(self) -> None:
         state = self._state
         let_finish(state, self._ladder)
-        killed = stop_all(state)
+        stop_all(state)
         tell_all(state, self._loop, self._ladder)
         until = min(self._ladder[0].over_at, time.monotonic() + LAST_STEPS)  # the same for all that follows
         self._end_all(until)
@@ -279,7 +285,7 @@ class Node:
         self.monitoring.stop(
             self._reason,
             released=self._released() - self._released_before,
-            killed=killed,
+            killed=broken_off(state),
             timeout=min(1.0, max(BRIEFLY, until - time.monotonic())),
         )
         within(max(until, time.monotonic() + BRIEFLY), self._journal.close)
@@ -315,7 +321,7 @@ class Node:
 
     def _drain_as_told(self, said: Mapping[str, Any]) -> None:
         self.told_to_drain = grace_of(said, self.grace)
-        self.drain(self.told_to_drain)
+        self.drain(self.told_to_drain, "a command")
 
     def _recycle_as_told(self, said: Mapping[str, Any]) -> None:
         for pool in self._state.pools.values():

@@ -15,7 +15,7 @@ from typing import Any
 from millpond.errors import PoolClosed
 from millpond.events import Subscriber
 from millpond.job import Crashed, Job, Outcome, Raised, Released, TimedOut
-from millpond.node.execute import ID, aexecute, execute, install, texecute
+from millpond.node.execute import aexecute, execute, install, noted, texecute
 from millpond.node.inflight import Ended, JobTask
 from millpond.node.source import Source
 from millpond.node.tally import Tally
@@ -54,7 +54,7 @@ class QueuePool:
         self._seen = (0, 0)  # of `done` and `returned`, when somebody learned from them
         self.done = self.failed = self.crashed = self.timed_out = 0
         self.tally = Tally()
-        self.notes: dict[str, bytes] = {}  # the last progress of each job that told any
+        self.notes: dict[tuple[str, int], bytes] = {}  # the last progress of each job that told any, by token
         self.arrived: Counter[str] = Counter()  # jobs taken, by task, since somebody looked
         self.ran: deque[tuple[str, float]] = deque(maxlen=SAMPLE)  # task and seconds of the last runs
         self.short_at = dict.fromkeys(settings.queues, 0.0)  # when a claim last left nothing in a queue
@@ -207,8 +207,8 @@ class QueuePool:
         return options
 
     def _noted(self, note: bytes) -> None:
-        job_id, told = note[:ID].decode(), note[ID:]
-        self.notes[job_id] = told  # nothing in between: the claim loop may take the notes at any call
+        job, told = noted(note)
+        self.notes[job] = told  # nothing in between: the claim loop may take the notes at any call
 
     # --- giving them up -----------------------------------------------------------------------------
     def learn(self, task: str, run: float) -> None:

@@ -21,7 +21,18 @@ from millpond.node.report import NodeReport
 from millpond.node.sd_notify import Notifier
 from millpond.node.signals import WOKEN, Signals, name_of
 from millpond.rules.health import is_live
-from millpond.rules.shutdown import Ladder, Rung, Step, drain, exit_code, gives_up_at, hurry, kill, step_for
+from millpond.rules.shutdown import (
+    OVERDUE,
+    Ladder,
+    Rung,
+    Step,
+    drain,
+    exit_code,
+    gives_up_at,
+    hurry,
+    kill,
+    step_for,
+)
 
 RARELY = (10_000, 20, 50)  # collections of cyclic garbage: a claim makes thousands of objects and no cycle
 LOOK = 5.0  # seconds between looks at orphans and at what `systemctl status` shows
@@ -72,10 +83,15 @@ def serve(
     notifier = Notifier()
     with Signals() as signals:
         node.start()
-        if ready is not None:
-            ready()
-        with rare_collections():
-            return _Serving(node, signals, notifier, grace, reload).until_stopped()
+        try:
+            if ready is not None:
+                ready()
+            with rare_collections():
+                return _Serving(node, signals, notifier, grace, reload).until_stopped()
+        except BaseException:  # a bug; a node that nobody leads must not live on
+            node.kill()
+            node.wait(OVERDUE)
+            raise
 
 
 @contextlib.contextmanager
@@ -188,7 +204,7 @@ class _Serving:
             self._leave()  # somebody insists
         self.ladder = kill(self.ladder, time.monotonic())
         log.warning("%s: running jobs are killed", name)
-        self.node.drain(0.0, name)  # changes nothing if it drains already
+        self.node.drain(0.0, name)
         self.node.kill()
 
     def _hold(self, name: str) -> None:
@@ -213,7 +229,10 @@ class _Serving:
     # --- beside ------------------------------------------------------------------------------------------
     def _look(self) -> None:
         """The sign of life comes after the report: a node that cannot answer gives none."""
-        self.undertaker.look()
+        try:
+            self.undertaker.look()
+        except Exception:  # out of descriptors, say
+            log.exception("orphans could not be looked for")
         report = self._report()
         self.notifier.status(_status(report))
         if report is not None and is_live(report).ok:

@@ -59,6 +59,7 @@ class Line:
         self.raw: deque[Ended] = deque()
         self.waiting: deque[Settlement] = deque()
         self.size = 0  # bytes of what waits
+        self.broken_off = 0  # jobs that ran when their node had to end
         self.listens: Callable[[Job], bool] = lambda _: False  # does anybody want to hear that it returned?
         self.told: Callable[[End, Outcome, Settlement, int | None], object] = lambda *_: None
         self.ring: Callable[[], object] = list  # set by the claim loop
@@ -106,13 +107,15 @@ class Line:
         tally.returned(begun + offset - task.job.run_at, run)
         return max(0, run) / MICROSECONDS
 
-    def put(self, end: End, node: str, offset: int, tally: Tally) -> None:
-        """Put the verdict on an end in line; `offset` is the store's clock minus that of the end's times."""
+    def put(self, end: End, node: str, offset: int, tally: Tally) -> Outcome:
+        """Put the verdict on an end in line; `offset` is the store's clock minus that of the end's times.
+        Returns what the end counts as: a worker that died of our SIGTERM has not crashed."""
         outcome = end.outcome
         if end.task.cancelling_at is not None:
             outcome = _if_cancelled(outcome)
         elif end.task.stopped and isinstance(outcome, Crashed | OutOfMemory):
             outcome = Lost(started=True)  # our SIGTERM was the death of its worker
+        self.broken_off += end.task.stopped and type(outcome) is Lost
         begun = None if end.begun_at is None else end.begun_at + offset
         link = end.task.link
         pid = None if link is None else link.pid
@@ -125,6 +128,7 @@ class Line:
         self.size += size_of(said)
         tally.ended(said, outcome)
         self.told(end, outcome, said, pid)
+        return outcome
 
     def batch(self, most: int) -> list[Settlement]:
         """The first in line that go together; they stay there until `settled` says how many are done."""

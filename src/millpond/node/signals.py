@@ -41,6 +41,7 @@ class Signals:
         self._heard: deque[int] = deque()
         self._noted: set[int] = set()  # what came since the pipe was last read to its end
         self._reader = self._writer = self._wakeup = -1
+        self._poll = select.poll()  # unlike select, for descriptors beyond 1023 too
         self._has_terminal = False
 
     def __enter__(self) -> Self:
@@ -48,6 +49,7 @@ class Signals:
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("signals come to the main thread only: elsewhere use node.start() and stop()")
         self._reader, self._writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._poll.register(self._reader, select.POLLIN)
         self._wakeup = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         self._has_terminal = terminal_is_there()
         for number in HEARD:
@@ -76,8 +78,7 @@ class Signals:
         deadline = time.monotonic() + timeout
         while not self._heard:
             left = max(0.0, deadline - time.monotonic())
-            ready, _, _ = select.select([self._reader], [], [], left)
-            if not ready:
+            if not self._poll.poll(1000.0 * left):
                 return None
             self._heard.extend(_without_repeats(self._read()))
         return self._heard.popleft()

@@ -53,6 +53,8 @@ class Speaker:
             answer: Exchanged = self._sends_first(meanwhile, node, sequence, said)
             return answer
         speaking = self._beside.begin(lambda: self.say(node, sequence, said))
+        if speaking is None:
+            return self.say(node, sequence, said)
         try:
             while not wait([speaking], LOOK).done:
                 meanwhile()
@@ -75,17 +77,26 @@ class _Beside:
         self._is_closed = False
         self._lock = Lock()  # an order put in after the last one would never be answered
 
-    def begin(self, step: Callable[[], Exchanged]) -> Future[Exchanged]:
-        """Have it done over there; what comes of it is in the future."""
+    def begin(self, step: Callable[[], Exchanged]) -> Future[Exchanged] | None:
+        """Have it done over there; what comes of it is in the future. None where no thread can be had."""
         answer: Future[Exchanged] = Future()
         with self._lock:
             if self._is_closed:
                 raise RuntimeError("nothing more is said: the node has stopped")
-            if self._thread is None:
-                self._thread = Thread(target=self._obey, name="millpond-exchange", daemon=True)
-                self._thread.start()
+            if not self._has_thread():
+                return None
             self._orders.put((step, answer))
         return answer
+
+    def _has_thread(self) -> bool:
+        if self._thread is None:
+            thread = Thread(target=self._obey, name="millpond-exchange", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # the machine has no more: an order given now would never be answered
+                return False
+            self._thread = thread
+        return True
 
     def _obey(self) -> None:
         while (order := self._orders.get()) is not None:

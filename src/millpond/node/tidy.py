@@ -50,7 +50,10 @@ class Surroundings:
         self._umask = _umask()
 
     def restore(self) -> None:
-        """Undo what a job has changed."""
+        """Undo what a job has changed. Its timer first: it would meet the worker's own handler, which is
+        none, or stop this halfway by the job's."""
+        if _signal.getitimer(_signal.ITIMER_REAL) != NO_TIMER:
+            _signal.setitimer(_signal.ITIMER_REAL, 0)
         if self._folder is not None and _folder() != self._folder:
             with contextlib.suppress(OSError):  # it is gone for good, as after a deployment: jobs go on
                 os.chdir(self._folder)
@@ -59,8 +62,6 @@ class Surroundings:
         for number, handler in self._handlers:
             if _signal.getsignal(number) is not handler:
                 _signal.signal(number, handler)
-        if _signal.getitimer(_signal.ITIMER_REAL) != NO_TIMER:
-            _signal.setitimer(_signal.ITIMER_REAL, 0)
         if _signal.pthread_sigmask(_signal.SIG_BLOCK, ()) != self._mask:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, self._mask)
         if _locale_name(_locale.LC_ALL, None) != self._locale:

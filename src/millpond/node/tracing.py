@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from millpond.job import Cancelled, Crashed, Lost, Outcome, OutOfMemory, Raised, Returned, TimedOut
@@ -104,13 +105,16 @@ def running(
 
 
 def flush(timeout: float = 1.0) -> None:
-    """Send what waits to be exported: a worker that ends without it takes its last spans along."""
+    """Send what waits to be exported: a worker that ends without it takes its last spans along. For no longer
+    than `timeout`, of which the SDK's own exporters take no notice."""
     if is_on():
         from opentelemetry import trace
 
         force = getattr(trace.get_tracer_provider(), "force_flush", None)
         if callable(force):
-            force(int(timeout * 1_000))
+            sending = Thread(target=force, args=(int(timeout * 1_000),), daemon=True)
+            sending.start()
+            sending.join(timeout)
 
 
 # --- where it is settled ------------------------------------------------------------------------------------

@@ -71,6 +71,7 @@ class Link:
     driven = False  # a caller reads this worker's answers itself
     driven_at = 0.0
     lost = False  # it went down with its template
+    interrupted = False  # its owner has sent it a SIGTERM: if it dies of that, it has not crashed
     check_at: float | None = None  # when a limit of a task it holds may be reached
     consumed = 0
     load = 0.0

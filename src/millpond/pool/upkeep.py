@@ -252,8 +252,9 @@ class Upkeep(Starting, Stopping):
         )
         self.oom_seen = oom
         task.crashes += 1
-        engine.tally.crashed += 1
-        engine.news.append(TaskCrashed(task.name, link.pid, death.sentence()))
+        if not link.interrupted:
+            engine.tally.crashed += 1
+            engine.news.append(TaskCrashed(task.name, link.pid, death.sentence()))
         if may_retry(task.crashes, task.options.retries_on_crash):
             engine.returned.append(task)
             return
