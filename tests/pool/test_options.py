@@ -34,7 +34,7 @@ GOOD: list[dict[str, Any]] = [
     {"idle_timeout": 0},
     {"max_queue": 1, "when_full": "raise"},
     {"when_full": "block"},
-    {"max_queue_age": "500ms"},
+    {"max_queue_age": "30s"},
     {"queue": "fifo"},
     {"queue": "priority"},
     {"max_memory": 2 << 30},
