@@ -292,7 +292,7 @@ def test_what_has_waited_too_long_is_rejected_while_every_worker_is_busy(
     began = time.monotonic()
     stale = [pool.submit(tasks.note, journal, "ran late") for _ in range(3)]
     for future in stale:
-        with pytest.raises(TaskExpired, match=r"note waited 0\.\d+ s and was rejected"):
+        with pytest.raises(TaskExpired, match=r"note waited \d+\.\d+ s and was rejected"):
             future.result(PATIENCE)
     assert 0.1 <= time.monotonic() - began < 5
     assert not running.done()
