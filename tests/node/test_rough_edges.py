@@ -55,14 +55,20 @@ def test_a_node_that_was_rescued_claims_again_though_its_last_claim_was_dropped(
     assert len(still._loop._claimed) == 1 or still._state.pools["default"].held
 
 
-def test_the_late_end_of_a_job_that_came_back_leaves_the_new_claim_in_the_books(local, still):
+def claimed_once(local, still):
+    """A job that the node has claimed and not begun, and the pool it is for."""
+
     @local.task
     def nothing() -> None: ...
 
     nothing.enqueue()
     still._loop._round()
     [job] = still._loop._claimed
-    pool = still._state.pools["default"]
+    return job, still._state.pools["default"]
+
+
+def test_the_late_end_of_a_job_that_came_back_leaves_the_new_claim_in_the_books(local, still):
+    job, pool = claimed_once(local, still)
     old, new = pool._task(pool._crew, job), pool._task(pool._crew, job)
     old.disowned = True
     pool.held[job.id] = new
@@ -73,13 +79,7 @@ def test_the_late_end_of_a_job_that_came_back_leaves_the_new_claim_in_the_books(
 
 
 def test_what_the_old_run_of_a_job_that_came_back_tells_is_not_taken_for_the_new_ones(local, still):
-    @local.task
-    def nothing() -> None: ...
-
-    nothing.enqueue()
-    still._loop._round()
-    [job] = still._loop._claimed
-    pool = still._state.pools["default"]
+    job, pool = claimed_once(local, still)
     pool.held[job.id] = pool._task(pool._crew, job)
     for token in (job.token - 1, job.token):
         pool._noted(job.id.encode() + TOKEN.pack(token) + b"%d" % token)
