@@ -1,5 +1,6 @@
 """What must be reached beside the peers of the same run, and whether it was. Pure: figures in, lines out."""
 
+import statistics
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ LEASE = 15.0
 PYTHON_TIMES, BULLMQ_TIMES = 5.0, 2.0
 PGQUEUER_TIMES, PROCRASTINATE_TIMES, HUEY_TIMES = 1.25, 20.0, 6.0
 IN_PROCESS_P50, IN_PROCESS_P99 = 1.4, 2.0
+NODES, NODES_TIMES = 4, 2.5
 IDLE, AGAIN, RESCUED, AT_PACE = 1.0, 0.1, LEASE + 1.0, 2.0
 
 
@@ -32,6 +34,7 @@ def aims(store: str, figures: Figures) -> list[Aim]:
         _limit(figures, store, ("node_killed", "max"), RESCUED, "node killed: running on another, worst"),
         _limit(figures, store, ("machine_lost", "max"), RESCUED, "machine lost: running on another, worst"),
         *_troubles(store, figures),
+        *_keyed(store, figures),
     ]
 
 
@@ -76,6 +79,31 @@ def _troubles(store: str, figures: Figures) -> Iterable[Aim]:
             yield _limit(figures, store, (scenario, "max"), AT_PACE, f"{words}: at its old pace, worst")
 
 
+def _keyed(store: str, figures: Figures) -> Iterable[Aim]:
+    rounds = figures.keyed(store)
+    rates = {nodes: statistics.median(each["rate"] for each in found) for nodes, found in rounds.items()}
+    ratios = {nodes: rate / rates[1] for nodes, rate in rates.items() if rates.get(1) and nodes > 1}
+    if store == "postgres":
+        yield _shared_keys(
+            ratios.get(NODES), max((each["cores"] for each in rounds.get(NODES, ())), default=0)
+        )
+        total = sum(each["deadlocks"] for found in rounds.values() for each in found)
+        met = (not total) if ratios or total else None  # one node alone cannot show it
+        yield Aim("shared keys: deadlocks", "0", f"{total}" if rounds else "-", met)
+    if store != "sqlite":  # all nodes of a file share its one writer
+        lowest = min(ratios.values(), default=None)
+        met = None if lowest is None else lowest >= 1.0
+        yield Aim("shared keys: several nodes beside one, lowest", "≥ 1 times", _times_shown(lowest), met)
+
+
+def _shared_keys(ratio: float | None, cores: int) -> Aim:
+    """Four nodes need a core each and one for the server; with fewer the figure is shown and not judged."""
+    enough = cores > NODES
+    measured = _times_shown(ratio) + ("" if ratio is None or enough else f", not judged: {cores} cores")
+    met = ratio >= NODES_TIMES if ratio is not None and enough else None
+    return Aim(f"shared keys: {NODES} nodes beside one", f"≥ {NODES_TIMES:g} times", measured, met)
+
+
 # --- sorts of aim ----------------------------------------------------------------------------------------
 def _times(figures: Figures, store: str, peers: list[Peer], factor: float, what: str) -> Aim:
     mine, (best, other) = figures.mine(store, "drain", "rate"), _best(figures, peers, "drain", "rate", max)
@@ -118,6 +146,10 @@ def _best(
 
 def _named(peers: list[Peer], name: str) -> list[Peer]:
     return [peer for peer in peers if peer.name == name]
+
+
+def _times_shown(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:.2f} times"
 
 
 def _shown(value: float | None, unit: str) -> str:

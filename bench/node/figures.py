@@ -34,6 +34,14 @@ class Figures:
         """Millpond's own."""
         return self.median(own(store), scenario, part)
 
+    def keyed(self, store: str) -> dict[int, list[Record]]:
+        """The rounds of the keyed scenario on a store that could be measured, by number of nodes."""
+        found: dict[int, list[Record]] = {}
+        for record in self.records:
+            if record["peer"] == own(store).key and record["scenario"] == "keyed" and "rate" in record:
+                found.setdefault(record["nodes"], []).append(record)
+        return dict(sorted(found.items()))
+
     def peers(self, store: str) -> list[Peer]:
         """The peers on a store that this run has anything about."""
         seen = {record["peer"] for record in self.records}
@@ -48,10 +56,14 @@ class Figures:
     def errors(self) -> list[str]:
         """What could not be measured, in words."""
         return [
-            f"{record['peer']}, {record['scenario']}: {record['error']}"
+            f"{record['peer']}, {record['scenario']}{_of_nodes(record)}: {record['error']}"
             for record in self.records
             if "error" in record
         ]
+
+
+def _of_nodes(record: Record) -> str:
+    return f" with {record['nodes']} nodes" if "nodes" in record else ""
 
 
 def own(store: str) -> Peer:

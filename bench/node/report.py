@@ -24,8 +24,14 @@ that were found for them. Medians of all rounds, the range in brackets.
 - **store restarted**: the server, five times in ten seconds, every second time by force; **store cut off**:
   for a minute nothing comes through and no connection is closed. From its first answer until a node that runs
   jobs of 5 ms begins 90 % as many of them as before. All jobs ran in the end. Only Millpond is asked.
+- **shared keys**: jobs of 20 ms, each with one of 2,000 keys, at most one of a key at a time, on 1 to 8 nodes
+  of 8 workers; the longest pause is the longest time without the end of a job. Only Millpond is asked.
 """
 DETAILS = "| system | drain: jobs/s | Millpond is | p50 ms | p99 ms | CPU s/10,000 | idle % of a core |"
+KEYED = (
+    "| nodes | workers of each | shared keys: jobs/s | of one node | longest pause s | deadlocks "
+    "| two of a key at once |"
+)
 CRASHES = "| system | worker killed: p50, p99, worst | node killed: p50, worst | machine lost | settings |"
 
 
@@ -36,7 +42,7 @@ def markdown(figures: Figures) -> str:
     for store in STORES:
         if store in figures.stores():
             lines += ["", f"## {STORE_NAMES[store]}", "", *_speed(store, figures)]
-            lines += ["", *_crash(store, figures), "", *_aims(store, figures)]
+            lines += ["", *_crash(store, figures), "", *_keyed(store, figures), "", *_aims(store, figures)]
     lines += ["", "## Settings and versions", "", *_settings(figures)]
     if errors := figures.errors():
         lines += ["", "## Not measured", "", *(f"- {error}" for error in errors)]
@@ -87,6 +93,25 @@ def _crash(store: str, figures: Figures) -> list[str]:
             cells = (peer.name, worker or "-", node or "-", lost or "-", peer.crash_note)
             rows.append(f"| {' | '.join(cells)} |")
     return [CRASHES, "| --- " * 5 + "|", *rows] if rows else []
+
+
+def _keyed(store: str, figures: Figures) -> list[str]:
+    rounds = figures.keyed(store)
+    one = statistics.median([each["rate"] for each in rounds[1]]) if 1 in rounds else 0.0
+    rows = []
+    for nodes, found in rounds.items():
+        rates = [each["rate"] for each in found]
+        cells = (
+            f"{nodes}",
+            f"{found[0]['workers']}",
+            _spread(rates, ",.0f"),
+            f"{statistics.median(rates) / one:.2f} times" if one else "-",
+            f"{max(each['pause'] for each in found):.2f}",
+            f"{sum(each['deadlocks'] for each in found)}" if store == "postgres" else "-",
+            f"{sum(each['overlaps'] for each in found)}",
+        )
+        rows.append(f"| {' | '.join(cells)} |")
+    return [KEYED, "| --- " * 7 + "|", *rows] if rows else []
 
 
 def _killed(figures: Figures, peer: Peer, scenario: str, parts: tuple[str, ...]) -> str:

@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).resolve().parent)]
 
 import crash  # noqa: E402
+import keyed  # noqa: E402
 import report  # noqa: E402
 import speed  # noqa: E402
 import trouble  # noqa: E402
@@ -43,7 +45,7 @@ TROUBLE: dict[str, Callable[[Places, Peer, Sizes], dict[str, Any]]] = {
     "store_restarted": trouble.store_restarted,
     "store_silent": trouble.store_silent,
 }
-SCENARIOS = [*SPEED, *CRASH, *TROUBLE]
+SCENARIOS = [*SPEED, *CRASH, *TROUBLE, "keyed"]
 DOCUMENT = ROOT / "docs" / "benchmarks-node.md"
 
 
@@ -66,6 +68,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", metavar="SCENARIO,...", help=", ".join(SCENARIOS))
     parser.add_argument("--store", metavar="NAME,...", help=", ".join(STORES))
     parser.add_argument("--peer", metavar="NAME,...", help=", ".join(names))
+    parser.add_argument("--nodes", type=_numbers, metavar="N,...", help="of keyed: 1,2,4,8")
+    parser.add_argument("--keys", type=int, help="of keyed: 2000")
+    parser.add_argument("--seconds", type=float, help="of each part of keyed: 20")
+    parser.add_argument("--workers", type=int, help="of each node of keyed: 8")
     parser.add_argument("--write", action="store_true", help="also write docs/benchmarks-node.md")
     parser.add_argument("--report", type=Path, metavar="FILE", help="only tabulate kept results")
     options = parser.parse_args()
@@ -73,9 +79,26 @@ def _options() -> argparse.Namespace:
     options.store = _named(parser, options.store, list(STORES))
     options.peer = _named(parser, options.peer, names)
     options.rounds = options.rounds or (1 if options.quick else 3)
+    options.sizes = _sizes(options)
     if options.write and options.quick:
         parser.error("--quick is not for publication: leave one of --quick and --write out")
     return options
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(word) for word in text.split(","))
+
+
+def _sizes(options: argparse.Namespace) -> Sizes:
+    """How much is measured, with what the command line has of it."""
+    given = {
+        "nodes": options.nodes,
+        "keys": options.keys,
+        "keyed": options.seconds,
+        "workers": options.workers,
+    }
+    chosen = {name: value for name, value in given.items() if value}
+    return (QUICK if options.quick else FULL)._replace(**chosen)
 
 
 def _named(parser: argparse.ArgumentParser, text: str | None, known: list[str]) -> list[str]:
@@ -90,7 +113,7 @@ class Run:
     """One run: what is asked for, on servers that end with it."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        self.sizes = QUICK if options.quick else FULL
+        self.sizes = options.sizes
         self.figures = Figures(_setting(options))
         self.path = ROOT / "build" / "bench-node" / time.strftime("%Y%m%d-%H%M%S.jsonl")
         append(self.path, self.figures.setting)
@@ -103,6 +126,8 @@ class Run:
                 self._speed(peers, [name for name in SPEED if name in options.only], options.rounds)
                 self._crashes(peers, [name for name in CRASH if name in options.only])
                 self._troubles(peers, [name for name in TROUBLE if name in options.only])
+                if "keyed" in options.only:
+                    self._keyed(peers, options.rounds)
         finally:
             NodeUnderTest.kill_all()
             self.places.remove()
@@ -146,14 +171,21 @@ class Run:
                 if peer.name == "millpond" and peer.store != "sqlite":
                     self._one(peer, name, TROUBLE[name])
 
-    def _one(self, peer: Peer, name: str, scenario: Callable[..., dict[str, Any]]) -> None:
+    def _keyed(self, peers: Sequence[Peer], rounds: int) -> None:
+        """One node, then several, round by round: what slows the machine slows all of them."""
+        for peer in peers:
+            if peer.name == "millpond" and peer.store != "sqlite":
+                for nodes in self.sizes.nodes * rounds:
+                    self._one(peer, "keyed", partial(keyed.keyed, nodes=nodes), nodes=nodes)
+
+    def _one(self, peer: Peer, name: str, scenario: Callable[..., dict[str, Any]], **facts: int) -> None:
         try:
             result = scenario(self.places, peer, self.sizes)
         except Missing:
             raise
         except Exception as error:  # the other peers are still worth measuring
             result = {"error": f"{type(error).__name__}: {error}"[-600:]}
-        self._keep(peer, name, result)
+        self._keep(peer, name, facts | result)
 
     def _keep(self, peer: Peer, name: str, result: dict[str, Any]) -> None:
         record = {"peer": peer.key, "scenario": name, **result}

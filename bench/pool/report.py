@@ -61,6 +61,9 @@ TABLES: dict[str, tuple[Column, ...]] = {
         ),
         *_columns("cpu", submit="1 ms tasks by submit, efficiency", map="by map"),
     ),
+    "50,000 no-ops by submit, gathered, tasks/s": _columns(
+        "gather", result="result()", wait="wait()", as_completed="as_completed()", asyncio="asyncio.gather()"
+    ),
     "CPU time per task": (
         *_columns(
             "submit",

@@ -22,6 +22,7 @@ class Scenario(NamedTuple):
 
 SCENARIOS: dict[str, Scenario] = {
     "submit": Scenario("speed.submit", "tasks_s"),
+    "gather": Scenario("gather.gather", "wait", limit=120),
     "latency": Scenario("speed.latency", "p50_us"),
     "map": Scenario("speed.map_small", "best"),
     "map-large": Scenario("speed.map_large", "best", limit=120),

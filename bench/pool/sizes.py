@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 class Sizes(NamedTuple):
     submit: int = 20_000
+    gather: int = 50_000
     round_trips: int = 2_000
     map: int = 20_000
     map_large: int = 1_000_000
@@ -21,6 +22,7 @@ class Sizes(NamedTuple):
 FULL = Sizes()
 QUICK = Sizes(
     submit=5_000,
+    gather=10_000,
     round_trips=500,
     map_large=200_000,
     cpu=500,

@@ -90,6 +90,10 @@ def against_best(
 TARGETS: tuple[Target, ...] = (
     Target("submit", "submit", against("ppe", "submit", "tasks_s"), ">= 20"),
     Target("submit, best peer", "submit", against_best(max, "submit", "tasks_s"), ">= 5"),
+    Target("gathered by result()", "gather", against("ppe", "gather", "result"), ">= 15"),
+    Target("gathered by wait()", "gather", against("ppe", "gather", "wait"), ">= 15"),
+    Target("gathered by as_completed()", "gather", against("ppe", "gather", "as_completed"), ">= 15"),
+    Target("gathered by asyncio.gather()", "gather", against("ppe", "gather", "asyncio"), ">= 15"),
     Target("round trip p50", "latency", against("ppe", "latency", "p50_us"), "<= 0.40"),
     Target("round trip p50, best peer", "latency", against_best(min, "latency", "p50_us"), "< 1"),
     Target(

@@ -31,12 +31,13 @@ class _Pool:
     Every other pool is at its maximum."""
 
     start_cost = 0.006
-    kept = promised = 0
+    kept = promised = ever_kept = 0
 
     def __init__(self, number: int, state: NodeState) -> None:
         name = f"pool{number}"
         self.settings = PoolSettings(name, (name,), 1, RUNNING if number % 2 else 2 * RUNNING, max_wait=10.0)
         self.short_at = {name: 0.0}
+        self.first_short: dict[str, int] = {}
         self.arrived: Counter[str] = Counter()
         self.ran: deque[tuple[str, float]] = deque()
         self.done = self.claimed = 0

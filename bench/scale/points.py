@@ -28,7 +28,7 @@ SHARED = (
     "rules/observation.py", "rules/crew.py", "simulate/engine.py", "simulate/records.py", "simulate/tally.py",
     "simulate/measure.py", "simulate/scenarios.py", "simulate/arrivals.py", "simulate/services.py",
 )  # fmt: skip
-OF_OURS = ("rules/scale.py", "rules/guard.py", "rules/gain.py", "rules/estimate.py")
+OF_OURS = ("rules/scale.py", "rules/guard.py", "rules/estimate.py")
 OF_OTHERS = ("simulate/rivals.py",)
 
 

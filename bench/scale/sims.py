@@ -21,7 +21,24 @@ SERVICES = ("exp:3s", "lognormal:3s:10", "pareto:3s:1.5")
 # A fresh one: nothing was chosen by it, so whoever changes the law takes another; and the one on whose
 # stretches the law's constants were chosen
 SEEDS = (4, 1)
-HARD = ("S4", "S5", "S6", "S7", "S8", "S9", "S10", "S11", "S12", "S13", "S14", "S15")
+HARD = (
+    "S4",
+    "S5",
+    "S6",
+    "S7",
+    "S8",
+    "S9",
+    "S10",
+    "S11",
+    "S12",
+    "S13",
+    "S14",
+    "S15",
+    "S16",
+    "S17",
+    "S18",
+    "S19",
+)
 ROUND = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)  # seconds that are charged
 
 

@@ -7,20 +7,27 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import psycopg
 import recording
 
 from millpond.store.protocol import Store
 from tests.servers import postgres as postgres_server
 from tests.servers import redis as redis_server
 
+BYTES = """SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relkind = 'r'"""
+
 
 class Engine(NamedTuple):
-    """How to get a fresh store, a fresh recording store, and to replay a tape on a fresh one."""
+    """How to get a fresh store, a fresh recording store, to replay a tape on a fresh one, and how many bytes
+    a store takes."""
 
     name: str
     open: Callable[[], Any]
     record: Callable[[], Any]
     replay: Callable[[Any, list[Any]], float]
+    size: Callable[[Any], int]
 
 
 def sqlite() -> Engine:
@@ -32,6 +39,10 @@ def sqlite() -> Engine:
         folder.mkdir()
         return kind(str(folder / "jobs.db"))
 
+    def size(store: Any) -> int:
+        store.close()  # the log goes into the file
+        return (folder / "jobs.db").stat().st_size if (folder / "jobs.db").exists() else 0
+
     from millpond.store.sqlite import SQLiteStore
 
     return Engine(
@@ -39,6 +50,7 @@ def sqlite() -> Engine:
         lambda: fresh(SQLiteStore),
         lambda: fresh(recording.RecordingSQLite),
         recording.replay_sqlite,
+        size,
     )
 
 
@@ -53,6 +65,11 @@ def postgres() -> Engine:
         store.migrate()
         return store
 
+    def size(_store: Any) -> int:
+        with psycopg.connect(server.url) as connection:
+            ((found,),) = connection.execute(BYTES, ("bench",)).fetchall()
+        return int(found)
+
     from millpond.store.postgres import PostgresStore
 
     return Engine(
@@ -60,6 +77,7 @@ def postgres() -> Engine:
         lambda: fresh(PostgresStore),
         lambda: fresh(recording.RecordingPostgres),
         recording.replay_postgres,
+        size,
     )
 
 
@@ -72,6 +90,10 @@ def redis() -> Engine:
             client.flushall()
         return kind(f"{server.url}?namespace=bench")
 
+    def size(_store: Any) -> int:
+        with server.client() as client:
+            return int(client.info("memory")["used_memory"])
+
     from millpond.store.redis import RedisStore
 
     return Engine(
@@ -79,6 +101,7 @@ def redis() -> Engine:
         lambda: fresh(RedisStore),
         lambda: fresh(recording.RecordingRedis),
         recording.replay_redis,
+        size,
     )
 
 

@@ -12,10 +12,12 @@ import apsw
 import psycopg
 import redis
 
-from millpond.store.postgres import BEGIN, PostgresStore
+from millpond.store.postgres import PostgresStore
+from millpond.store.postgres_statements import said
 from millpond.store.redis import RedisStore
 from millpond.store.redis_scripts import script
-from millpond.store.relational.query import LeaseClock
+from millpond.store.redis_server import READS, Manner
+from millpond.store.relational.query import Hint, LeaseClock
 from millpond.store.sqlite import SQLiteStore
 from millpond.store.sqlite_statements import statements
 
@@ -36,7 +38,7 @@ class RecordingSQLite(SQLiteStore):
         return value
 
     def _answer(self, connection: apsw.Connection, request: Any) -> list[Any]:
-        if self.tape is not None and not isinstance(request, LeaseClock):
+        if self.tape is not None and not isinstance(request, LeaseClock | Hint):
             for text, parameters, many in statements(request):
                 self.tape.append(("many" if many else "one", text, parameters))
         return super()._answer(connection, request)
@@ -72,9 +74,9 @@ class RecordingPostgres(PostgresStore):
         self.tape.append(("commit", None, None))
         return value
 
-    def _answer(self, cursor: Any, request: Any, prepare: bool | None) -> list[Any]:
+    def _answer(self, cursor: Any, request: Any, prepare: bool) -> list[Any]:
         if self.tape is not None:
-            text, parameters = self._said(request)
+            text, parameters = said(request, self._names)
             self.tape.append(("one", text, parameters))
         return super()._answer(cursor, request, prepare)
 
@@ -90,7 +92,7 @@ def replay_postgres(store: PostgresStore, tape: list[Step]) -> float:
                 if cursor.description:
                     cursor.fetchall()
             else:
-                connection.execute(BEGIN if what == "begin" else "COMMIT")
+                connection.execute("BEGIN" if what == "begin" else "COMMIT")
         return time.perf_counter() - begin
 
 
@@ -103,10 +105,10 @@ class RecordingRedis(RedisStore):
         super().__init__(url)
         send = self._server.send
 
-        def recording(*command: Any, writes: bool = False) -> Any:
-            if self.tape is not None and command[0] == "EVALSHA":
+        def recording(*command: Any, manner: Manner = READS) -> Any:
+            if self.tape is not None and command[0] in ("EVALSHA", "FCALL"):
                 self.tape.append(("one", command, None))
-            return send(*command, writes=writes)
+            return send(*command, manner=manner)
 
         self._server.send = recording  # type: ignore[method-assign]
 
@@ -117,6 +119,8 @@ def replay_redis(store: RedisStore, tape: list[Step]) -> float:
     client = redis.Redis.from_url(store._server._address.driver_url)  # type: ignore[union-attr]
     for name in ("enqueue", "exchange", "renew"):
         client.script_load(script(name).source)
+        if script(name).function:
+            client.execute_command("FUNCTION", "LOAD", "REPLACE", script(name).library)
     begin = time.perf_counter()
     for _, command, _ in tape:
         client.execute_command(*command)

@@ -1,7 +1,8 @@
 """The store benchmark: each store beside its engine's own limit, in one run.
 
 The limit is the same statements sent again by the bare driver to a fresh database. The two take turns, so
-that a machine that slows down slows both. Run by `make bench-stores`; `--quick` for a look.
+that a machine that slows down slows both. Run by `make bench-stores`; `--quick` for a look,
+`--sizes` for rows, bytes and times among a million queued and ten million finished jobs.
 """
 
 import argparse
@@ -16,27 +17,47 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).resolve().parent)]
 
+import postgres_alone  # noqa: E402
+import sizes  # noqa: E402
 import workload  # noqa: E402
 from engines import ENGINES, Engine  # noqa: E402
 
 Row = dict[str, float]
+PAGE = ROOT / "docs" / "benchmarks-stores.md"
 PARTS = ("one by one", "bulk of 1,000", "claim and settle")
 NEEDED = {"one by one": 0.6, "bulk of 1,000": 0.5, "claim and settle": 0.5}
 
 
 def main() -> None:
     options = _options()
+    if options.sizes:
+        _at_size(options)
+        return
     lines = [_head(options)]
     for name in options.only:
         engine = ENGINES[name]()
         _say(f"--- {engine.name}")
         parts = {"rates": _rates, "curve": _curve, "crowded": _crowded}
         lines += [part(engine, options) for name, part in parts.items() if options.part in (name, "all")]
+        if engine.name == "PostgreSQL":
+            alone = ("notify", "open")
+            lines += [
+                postgres_alone.section(name, options) for name in alone if options.part in (name, "all")
+            ]
     text = "\n".join(lines)
     print(text)
     if options.write:
-        (ROOT / "docs" / "benchmarks-stores.md").write_text(text + "\n")
+        at_size = sizes.kept_from(PAGE)
+        PAGE.write_text(f"{text}\n{at_size}\n" if at_size else f"{text}\n")
         _say("written: docs/benchmarks-stores.md")
+
+
+def _at_size(options: argparse.Namespace) -> None:
+    text = sizes.section([ENGINES[name]() for name in options.only], options)
+    print(text)
+    if options.write:
+        sizes.put_into(PAGE, text)
+        _say(f"written: docs/benchmarks-stores.md, {sizes.HEADING!r}")
 
 
 def _options() -> argparse.Namespace:
@@ -44,12 +65,19 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="small sizes, one round")
     parser.add_argument("--only", default=",".join(ENGINES))
-    parser.add_argument("--part", choices=("all", "rates", "curve", "crowded"), default="all")
+    parser.add_argument(
+        "--part", choices=("all", "rates", "curve", "crowded", "notify", "open"), default="all"
+    )
     parser.add_argument("--write", action="store_true", help="also write docs/benchmarks-stores.md")
+    parser.add_argument("--sizes", action="store_true", help="bytes and times among very many jobs instead")
+    parser.add_argument("--queued", type=int, default=1_000_000, help="with --sizes")
+    parser.add_argument(
+        "--finished", type=int, default=10_000_000, help="with --sizes; Redis needs 1 kB a job"
+    )
     options = parser.parse_args()
     options.only = [name for name in options.only.split(",") if name in ENGINES]
     options.rounds = 1 if options.quick else options.rounds
-    options.sizes = (300, 5_000, 5_000) if options.quick else (3_000, 50_000, 50_000)
+    options.amounts = (300, 5_000, 5_000) if options.quick else (3_000, 50_000, 50_000)
     options.curve = (1_000, 10_000) if options.quick else (1_000, 10_000, 100_000, 1_000_000)
     options.blocked = (10_000, 5_000) if options.quick else (100_000, 50_000)
     return options
@@ -59,10 +87,10 @@ def _options() -> argparse.Namespace:
 def _rates(engine: Engine, options: argparse.Namespace) -> str:
     ours: list[Row] = []
     bare: list[Row] = []
-    tapes = _record(engine, options.sizes)
+    tapes = _record(engine, options.amounts)
     for number in range(options.rounds):
-        ours.append(_ours(engine, options.sizes))
-        bare.append(_bare(engine, tapes, options.sizes))
+        ours.append(_ours(engine, options.amounts))
+        bare.append(_bare(engine, tapes, options.amounts))
         _say(f"round {number + 1}: ours {_shown(ours[-1])}; bare {_shown(bare[-1])}")
     lines = ["", f"## {engine.name}", "", "| jobs a second | Millpond | bare loop | ratio | needed | met |"]
     lines.append("| --- | --- | --- | --- | --- | --- |")

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         same_tick,
         success_since,
     )
+    from millpond.redaction import Secret
     from millpond.rules.scale import (
         Fixed,
         ScaleByDepth,
@@ -116,6 +117,7 @@ __all__ = [
     "ScaleByDepth",
     "ScaleForWait",
     "SchemaOutdated",
+    "Secret",
     "Slot",
     "Snooze",
     "StoreBusy",
@@ -161,6 +163,7 @@ _HOMES = {
     "Fixed": "millpond.rules.scale",
     "ScaleByDepth": "millpond.rules.scale",
     "ScaleForWait": "millpond.rules.scale",
+    "Secret": "millpond.redaction",
     "RecurringTask": "millpond.recurring",
     "all_missed": "millpond.recurring",
     "fresh": "millpond.recurring",

@@ -9,19 +9,20 @@ from __future__ import annotations
 import asyncio
 import inspect
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
 
 from msgspec.structs import replace
 
-from millpond.config import load
+from millpond.config import check_redact, load
 from millpond.errors import OptionError, OutcomeUnknown, UnknownTask
 from millpond.handle import JobHandle
 from millpond.job import Enqueued, NewJob
 from millpond.options import TaskKeywords, check_id, check_text, check_tokens, nearest
 from millpond.pool_settings import PoolKeywords, PoolSettings, pool_settings
+from millpond.redaction import also_hide
 from millpond.store.opening import open_store
 from millpond.store.protocol import Store
 from millpond.task import AsyncTask, Task
@@ -42,10 +43,16 @@ class App:
 
     Without one it is the `store` of the settings (a file, or MILLPOND_STORE), else sqlite:///millpond.db.
     `tokens` are what all nodes share: `tokens={"ffmpeg": 2}` lets two jobs run at once that need one.
+    `redact` names arguments that are shown as `***`, beside those that are known: `redact=["iban"]`.
     """
 
     def __init__(
-        self, store: str | Store | None = None, *, name: str = "app", tokens: Mapping[str, int] | None = None
+        self,
+        store: str | Store | None = None,
+        *,
+        name: str = "app",
+        tokens: Mapping[str, int] | None = None,
+        redact: Iterable[str] = (),
     ) -> None:
         self.name = check_text(name, "name", 200)
         if store is None:
@@ -54,8 +61,11 @@ class App:
             raise OptionError(f"store must be a URL such as 'sqlite:///jobs.db', not {shown(store)}")
         self.store: Store = open_store(store) if isinstance(store, str) else store
         self.tasks: dict[str, Task[Any, Any]] = {}
+        self.aliases: dict[str, Task[Any, Any]] = {}  # by the names that tasks had before
+        self.changes = 0  # grows with every task that is registered: nodes that run take it up
         self.pools: dict[str, PoolSettings] = {}
         self.tokens: Mapping[str, int] = check_tokens(tokens or {})
+        also_hide(check_redact(redact if isinstance(redact, str) else tuple(redact), "redact"))
         self._address = store if isinstance(store, str) else None
 
     # --- tasks ---------------------------------------------------------------------------------------
@@ -88,15 +98,40 @@ class App:
         known = self.tasks.get(task.name)
         if known is not None and _place(known.function) != _place(task.function):
             raise OptionError(f"two tasks are called {task.name!r}: give one of them name='...'")
+        self._check_aliases(task)
+        for alias in known.aliases if known is not None else ():
+            self.aliases.pop(alias, None)
         self.tasks[task.name] = task
+        self.aliases.update(dict.fromkeys(task.aliases, task))
+        self.changes += 1
+
+    def _check_aliases(self, task: Task[Any, Any]) -> None:
+        """Refuse an old name that is a task of its own, or that two tasks want to stand for."""
+        other = self.aliases.get(task.name)
+        if other is not None and other.name != task.name:
+            raise OptionError(
+                f"{task.name!r} is a task and an alias of {other.name!r}: its jobs can run as one of them; "
+                "take the alias away, or give the task another name"
+            )
+        for alias in task.aliases:
+            other = self.tasks.get(alias) or self.aliases.get(alias)
+            if other is not None and other.name != task.name:
+                raise OptionError(
+                    f"the alias {alias!r} of {task.name!r} belongs to {other.name!r} already: its jobs can "
+                    "run as one of them; leave it out of aliases"
+                )
 
     def get_task(self, name: str) -> Task[Any, Any]:
         """The task of that name. Nothing else is ever looked up by a name from outside."""
         try:
-            return self.tasks[name]
+            return self.tasks.get(name) or self.aliases[name]
         except KeyError:
             hint = nearest(str.__str__(name), self.tasks) if issubclass(type(name), str) else ""
             raise UnknownTask(f"no task is called {shown(name, 200)}{hint}") from None
+
+    def knows(self, name: str) -> bool:
+        """Is there a task of that name, or one that had it before?"""
+        return name in self.tasks or name in self.aliases
 
     def pool(self, name: str, /, **options: Unpack[PoolKeywords]) -> None:
         """Describe a pool of this app's nodes: it serves the queue of its name, or those in `queues`."""

@@ -234,7 +234,15 @@ def _as_text(value: Any) -> str | None:
         if not value.is_finite():
             raise _Refusal(f"is the Decimal {value}, which JSON cannot say: pass None or text")
         return str(value)
+    if is_secret_text(type(value)):
+        return str(value.get_secret_value())
     return str(value) if isinstance(value, PurePath) else None
+
+
+def is_secret_text(kind: Any) -> bool:
+    """Is it pydantic's SecretStr? Known by its name: pydantic need not be there."""
+    is_pydantic = str(getattr(kind, "__module__", "")).partition(".")[0] == "pydantic"
+    return is_pydantic and getattr(kind, "__name__", "") == "SecretStr"
 
 
 def _moment(value: datetime) -> str:
@@ -281,9 +289,11 @@ def _is_model(kind: Any) -> bool:
 
 
 def _rebuild(kind: Any, plain: Any) -> Any:
-    """What only its own class can read: pydantic models and paths."""
+    """What only its own class can read: pydantic models and secrets, and paths."""
     if _is_model(kind):
         return kind.model_validate(plain)
+    if is_secret_text(kind) and isinstance(plain, str):
+        return kind(plain)
     if isinstance(kind, type) and issubclass(kind, PurePath) and isinstance(plain, str):
         return kind(plain)
     if isinstance(kind, type) and not isinstance(plain, kind):

@@ -12,6 +12,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -29,10 +30,16 @@ _KUBERNETES = re.compile(r"MILLPOND_(\w+_)?(SERVICE_(HOST|PORT\w*)|PORT(_[0-9]+_
 _APP = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+):(?P<port>[0-9]{1,5})", re.ASCII)
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+# Each takes all that it can and gives nothing back: text of any length and making may come here.
+_BEHIND_SCHEME = re.compile(r"://\S++")
+_USER = re.compile(r"(?<=://)[^:/?#@\s]*+:")
+_HIDDEN_PARAMETER = re.compile(r"([?&][a-z_]{0,64}(?:password|secret|token|listen)=)[^&#\s]*+", re.IGNORECASE)
+_ARGUMENT = re.compile(r"[A-Za-z0-9_-]{2,64}")
 FLAGS = {
     "queues": "--queue",
     "dashboard": "--listen",
     "dashboard_hosts": "--host-name",
+    "trusted_proxies": "--trusted-proxy",
 }  # flags that are not called like their keys
 LEVELS = ("debug", "info", "warning", "error")
 OFF = "off"
@@ -42,7 +49,7 @@ SHORTEST_TOKEN = 16
 _YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
-class Secret(str):
+class Unprinted(str):
     """Text that is never printed."""
 
     __slots__ = ()
@@ -61,7 +68,7 @@ class Setting(NamedTuple):
     @property
     def shown(self) -> Any:
         """The value as it may be printed."""
-        if isinstance(self.value, Secret):
+        if isinstance(self.value, Unprinted):
             return "***"
         return hide_password(self.value) if isinstance(self.value, str) else self.value
 
@@ -85,7 +92,8 @@ def _store(value: Any, where: str) -> str:
         safe = hide_password(value) if isinstance(value, str) else value
         raise OptionError(f"{where} must be a URL, such as 'sqlite:///jobs.db', not {shown(safe)}")
     try:
-        urlsplit(value).port  # noqa: B018 - reading it is what checks it
+        for place in urlsplit(value).netloc.rpartition("@")[2].split(","):  # some have several hosts
+            urlsplit(f"//{place}").port  # noqa: B018 - reading it is what checks it
     except ValueError as error:
         raise OptionError(f"{where} is not a valid URL: {error}") from None
     return value
@@ -155,17 +163,45 @@ def _names(value: Any, where: str) -> tuple[str, ...]:
     return found
 
 
-def _webhook(value: Any, where: str) -> Secret:
+def _networks(value: Any, where: str) -> tuple[str, ...]:
+    """Addresses or networks; in a variable, with commas between them."""
+    given = value.split(",") if isinstance(value, str) else value
+    if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
+        raise OptionError(
+            f"{where} must be a list of addresses, such as ['10.0.0.5', '10.1.0.0/16'], not {shown(value)}"
+        )
+    try:
+        names = [name.strip() for name in given if name.strip()]
+        return tuple(dict.fromkeys(str(ip_network(name, strict=False)) for name in names))
+    except ValueError as error:
+        raise OptionError(f"{where} must name addresses or networks: {error}") from None
+
+
+def check_redact(value: Any, where: str) -> tuple[str, ...]:
+    """Names of arguments; in a variable, with commas between them."""
+    names = value.split(",") if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise OptionError(f"{where} must be a list of names, such as ['iban', 'phone'], not {shown(value)}")
+    found = tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
+    for name in found:
+        if not _ARGUMENT.fullmatch(name):
+            raise OptionError(
+                f"{where} must name arguments by letters, digits, '_' and '-', not {shown(name)}"
+            )
+    return found
+
+
+def _webhook(value: Any, where: str) -> Unprinted:
     """Such a URL often is the secret itself."""
     if not isinstance(value, str) or not value.startswith(("http://", "https://")):
         raise OptionError(f"{where} must be a URL, such as 'https://alerts.example.com/millpond'")
-    return Secret(value)
+    return Unprinted(value)
 
 
-def _token(value: Any, where: str) -> Secret:
+def _token(value: Any, where: str) -> Unprinted:
     if not isinstance(value, str) or not SHORTEST_TOKEN <= len(value) <= 1000:
         raise OptionError(f"{where} must be text of {SHORTEST_TOKEN} to 1000 characters")
-    return Secret(value)
+    return Unprinted(value)
 
 
 def _yes_or_no(value: Any, where: str) -> bool:
@@ -204,10 +240,11 @@ def _one_of(*choices: str) -> Callable[[Any, str], str]:
 
 KEYS: Mapping[str, Key] = {
     "app": Key(_app, None, "where the app is: module:attribute"),
-    "store": Key(_store, None, "URL of the store; an app that names its own store wins"),
+    "store": Key(_store, None, "URL of the store; for an app that names none"),
     "queues": Key(_queues, (), "the queues a node serves; none named: every queue of the app"),
     "grace": Key(_duration, 25.0, "how long running jobs may finish when a node is told to stop"),
     "lease": Key(_lease, 15.0, "how long a silent node keeps its jobs before others take them"),
+    "unknown_after": Key(_duration, 86_400.0, "how long a job waits for a node that knows its task"),
     "memory": Key(_memory, None, "what the jobs of a node may use together; without it: all"),
     "cpus": Key(_cores, None, "cores that its jobs may declare together; without it: all"),
     "health": Key(_health, None, "where a node answers probes, /metrics and /scale: HOST:PORT, or off"),
@@ -220,9 +257,11 @@ KEYS: Mapping[str, Key] = {
     "dashboard_token": Key(_token, None, "the admin token of the dashboard; none: a generated one"),
     "dashboard_read_token": Key(_token, None, "a token that may look at everything and change nothing"),
     "dashboard_hosts": Key(_names, (), "names by which the dashboard may be asked, beside localhost"),
+    "trusted_proxies": Key(_networks, (), "proxies whose word about who asks the dashboard is taken"),
     "behind_tls": Key(_yes_or_no, False, "whether something before the dashboard speaks TLS"),
     "log_format": Key(_one_of("text", "json"), "text", "what a node's log lines look like"),
     "log_level": Key(_one_of(*LEVELS), "info", "the least important log lines that are written"),
+    "redact": Key(check_redact, (), "names of arguments that are shown as ***, beside those that are known"),
     "retention_completed": Key(_duration, 7 * 86_400.0, "how long completed jobs are kept"),
     "retention_cancelled": Key(_duration, 7 * 86_400.0, "how long cancelled jobs are kept"),
     "retention_dead": Key(_duration, 90 * 86_400.0, "how long dead jobs are kept"),
@@ -299,9 +338,21 @@ def find_file(folder: Path) -> Path | None:
 
 
 def hide_password(url: str) -> str:
-    """A URL without its passwords. Hides too much rather than too little."""
-    url = re.sub(r"://([^:/?#@\s]*):\S*@", r"://\1:***@", url)
-    return re.sub(r"([?&][a-z_]*(?:password|secret|token)=)[^&#\s]*", r"\1***", url, flags=re.IGNORECASE)
+    """A URL without its passwords. Hides too much rather than too little, in time linear in its length."""
+    if "://" in url:
+        url = _BEHIND_SCHEME.sub(_without_password, url)
+    return _HIDDEN_PARAMETER.sub(r"\1***", url)
+
+
+def _without_password(found: re.Match[str]) -> str:
+    """What follows `://` up to the next space: all that is between a `user:` and the last `@` is hidden."""
+    text, last, at = found[0], found[0].rfind("@"), 0
+    while (at := text.find("://", at)) >= 0:
+        user = _USER.match(text, at + 3)
+        if user is not None and user.end() <= last:
+            return f"{text[: user.end()]}***{text[last:]}"
+        at += 3
+    return text
 
 
 # --- layers ----------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ MillpondError
 │   ├── StoreUnavailable (ConnectionError)   cannot be reached; nothing happened
 │   ├── OutcomeUnknown (ConnectionError)     the connection died; it may or may not have happened
 │   ├── StoreRefused                         cannot be used as it is: says why and what to change
-│   ├── SchemaOutdated                       needs `millpond migrate`
+│   ├── SchemaOutdated                       needs `millpond migrate`, or newer code
 │   ├── NodeRefused                          the node has no lease, or was rescued
 │   └── Conflict                             a document was changed by somebody else
 └── PoolError
@@ -96,7 +96,12 @@ class ResultTimeout(JobError, TimeoutError):
 
 # --- stores ---------------------------------------------------------------------------------------------
 class StoreError(MillpondError):
-    """The root of what a store may raise."""
+    """The root of what a store may raise.
+
+    Cancel, replay and prune go page by page: `done` jobs were done by pages before the one that failed.
+    """
+
+    done: int = 0
 
 
 class StoreBusy(StoreError, TimeoutError):
@@ -121,7 +126,7 @@ class StoreRefused(StoreError):
 
 
 class SchemaOutdated(StoreError):
-    """The store's schema is older, or newer, than this version of Millpond."""
+    """The store's schema is older than this version of Millpond needs, or takes only newer versions."""
 
 
 class NodeRefused(StoreError):
@@ -191,6 +196,10 @@ class WorkerDied(PoolError, BrokenProcessPool):
         self.output = death.output
         self.stack = death.stack
         self.lost = death.lost
+        if death.stack:
+            self.add_note(f"The worker's last stack:\n{death.stack}")
+        if death.output:
+            self.add_note(f"The last it printed:\n{death.output.rstrip()}")
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (str(self), self.death)
@@ -207,6 +216,8 @@ class TaskTimeout(PoolError, TimeoutError):
         super().__init__(message)
         self.timeout = timeout
         self.stack = stack
+        if stack:
+            self.add_note(f"The worker's last stack:\n{stack}")
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (str(self), self.timeout, self.stack)

@@ -19,7 +19,8 @@ class WorkerStarted(NamedTuple):
 
 
 class WorkerStopped(NamedTuple):
-    """A worker is gone: idle, resize, tasks, memory, age, timeout, killed, stray, shutdown or died."""
+    """A worker is gone: idle, resize, tasks, memory, age, timeout, killed, stray, changed,
+    shutdown or died."""
 
     pid: int
     reason: str
@@ -75,11 +76,24 @@ Event = (
 Subscriber = Callable[[Event], object]
 
 
+# What is called with the error that a callback raised, the callback, and what it was called with
+ErrorHook = Callable[[BaseException, Callable[..., object], object], object]
+
+
+def report(hook: ErrorHook, error: BaseException, callback: Callable[..., object], given: object) -> None:
+    """Hand a callback's error to the user's hook; what the hook itself raises is only logged."""
+    try:
+        hook(error, callback, given)
+    except BaseException:
+        logger.exception("on_callback_error failed on %r of %r", error, callback)
+
+
 class Events:
     """The subscribers of one pool."""
 
-    def __init__(self) -> None:
+    def __init__(self, failed: ErrorHook | None = None) -> None:
         self._subscribers: tuple[Subscriber, ...] = ()
+        self._failed = failed
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
         """Call `subscriber` with every event from now on; returns the function that ends it."""
@@ -97,5 +111,8 @@ class Events:
         for subscriber in self._subscribers:
             try:
                 subscriber(event)
-            except BaseException:  # also SystemExit: it is the pool's thread, not the subscriber's
+            except BaseException as error:  # also SystemExit: it is the pool's thread, not the subscriber's
+                if self._failed is not None:
+                    report(self._failed, error, subscriber, event)
+                    continue
                 logger.exception("A subscriber failed on %r; the pool goes on", event)

@@ -18,8 +18,8 @@ from typing import Any, Protocol
 
 from millpond.codec import encode
 from millpond.current import Cancel, Reporter, RetryAfter, Snooze, running
-from millpond.errors import PayloadRefused
-from millpond.job import Cancelled, Failure, Outcome, Raised, Returned, Snoozed
+from millpond.errors import ArgumentsRefused, PayloadRefused
+from millpond.job import Cancelled, Failure, Outcome, Raised, Returned, Snoozed, Unread
 from millpond.options import Retry
 from millpond.task import Task
 
@@ -62,10 +62,10 @@ def run(
     finish: Callable[[Awaitable[Any]], Any] | None = None,
 ) -> Outcome:
     """Run a job here and now; an async task is run to its end by `finish`, or on a loop of its own."""
-    try:
-        task, args, kwargs = _prepared(registry, job)
-    except Exception as error:  # reading arguments runs code of theirs: __post_init__, validators
-        return _unprepared(error)
+    prepared = _prepared(registry, job)
+    if not isinstance(prepared, tuple):
+        return prepared
+    task, args, kwargs = prepared
     with running(job, reporter):
         try:
             value = task.function(*args, **kwargs)
@@ -78,10 +78,10 @@ def run(
 
 async def arun(registry: Registry, job: Order, reporter: Reporter | None = None) -> Outcome:
     """The same on the event loop that is running. A cancelled loop task stays cancelled."""
-    try:
-        task, args, kwargs = _prepared(registry, job)
-    except Exception as error:  # as in run()
-        return _unprepared(error)
+    prepared = _prepared(registry, job)
+    if not isinstance(prepared, tuple):
+        return prepared
+    task, args, kwargs = prepared
     with running(job, reporter):
         try:
             value = task.function(*args, **kwargs)
@@ -126,15 +126,23 @@ def failure_of(error: BaseException) -> Failure:
     )
 
 
-def _prepared(registry: Registry, job: Order) -> tuple[Task[Any, Any], list[Any], dict[str, Any]]:
-    task = registry.get_task(job.task)
-    args, kwargs = task.signature.decode(job.payload)
-    return task, args, kwargs
+def _prepared(registry: Registry, job: Order) -> tuple[Task[Any, Any], list[Any], dict[str, Any]] | Outcome:
+    """The task and its arguments, or the outcome: reading runs code of the app, such as validators.
 
-
-def _unprepared(error: Exception) -> Outcome:
-    """Another version of the code may know the task or its arguments; what is no payload stays none."""
-    return Raised(failure_of(error), final=isinstance(error, PayloadRefused))
+    Another version of the code may know the task or read the arguments; what is no payload stays none.
+    """
+    try:
+        task = registry.get_task(job.task)
+    except Exception as error:  # UnknownTask, mostly; a registry may be anything
+        return Unread(failure_of(error))
+    try:
+        return (task, *task.read(job.payload))
+    except ArgumentsRefused as error:
+        return Unread(failure_of(error))
+    except PayloadRefused as error:
+        return Raised(failure_of(error), final=True)
+    except Exception as error:  # raised by `upgrade`, so it is an error of the task
+        return outcome_of(error, task.retry)
 
 
 def _returned(value: Any) -> Outcome:

@@ -14,6 +14,7 @@ from millpond.codec import convert, decode
 from millpond.errors import JobCancelled, JobFailed, ResultTimeout, UnknownJob
 from millpond.job import ENDS, Job, JobState
 from millpond.rules.explain import why
+from millpond.rules.known import live
 from millpond.store.protocol import Filter, Store
 from millpond.units import seconds
 
@@ -85,7 +86,8 @@ class JobHandle(Generic[R]):
         clock = getattr(self._store, "clock", None)
         now = time.time_ns() // 1000 if clock is None else clock.now()
         counts = self._store.counts()
-        return why(job, parents, counts, now, shortages(node.info for node in counts.nodes))
+        short = shortages(node.info for node in counts.nodes)
+        return why(job, parents, counts, now, short=short, live=live(counts.nodes))
 
     def __eq__(self, other: object) -> bool:
         return self.id == other.id if isinstance(other, JobHandle) else NotImplemented
@@ -109,7 +111,7 @@ def shortages(infos: Iterable[bytes]) -> dict[str, str]:
     for info in infos:
         try:
             found.update(msgspec.json.decode(info, type=_Info).short)
-        except msgspec.DecodeError:  # another version's, or damaged: then we know nothing
+        except (msgspec.DecodeError, RecursionError):  # another version's, or damaged: then we know nothing
             continue
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 
@@ -10,6 +11,14 @@ _RANDOM = 74  # bits that follow the milliseconds
 _VARIANT = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
 _lock = threading.Lock()
 _last = ""
+_is_id = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
+LEAST = "00000000-0000-0000-0000-000000000000"  # no job has it, and every id is greater
+GREATEST = "ffffffff-ffff-ffff-ffff-ffffffffffff"  # no job has it, and every id is less
+
+
+def is_id(text: str) -> bool:
+    """Can a job have this id? Stores keep ids as UUIDs, and refuse to look for anything else."""
+    return _is_id(text) is not None
 
 
 def new_id() -> str:

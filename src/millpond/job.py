@@ -60,6 +60,7 @@ class JobOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     retry_factor: float = 2.0
     retry_cap: float = 3600.0
     resources: dict[str, float] = {}
+    hidden: tuple[str, ...] = ()  # arguments that are never shown: their parameters are marked as secrets
     trace: dict[str, str] = {}  # the context of whoever enqueued it, for OpenTelemetry
 
 
@@ -97,7 +98,7 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
 
     number: int
     node: str
-    ended: str  # returned, raised, timed out, crashed, out of memory, lost, snoozed, cancelled
+    ended: str  # returned, raised, timed out, crashed, out of memory, lost, snoozed, cancelled, unknown
     ended_at: Instant
     started_at: Instant | None = None
     worker: int | None = None
@@ -212,7 +213,22 @@ class Cancelled(msgspec.Struct, frozen=True, tag=True):
 
 
 class Released(msgspec.Struct, frozen=True, tag=True):
-    """It was claimed and given back without having begun."""
+    """It was claimed and given back without having begun; with `retry_in` it is due again after so many
+    seconds, at its old place in line."""
+
+    retry_in: float = 0.0
+
+
+class Unread(msgspec.Struct, frozen=True, tag=True):
+    """The code at hand does not know its task or cannot read its arguments: nothing of it has run."""
+
+    failure: Failure
+
+
+class Unknown(msgspec.Struct, frozen=True, tag=True):
+    """No live node has known its task for longer than `unknown_after`."""
+
+    failure: Failure
 
 
 Outcome = (
@@ -226,6 +242,8 @@ Outcome = (
     | Snoozed
     | Cancelled
     | Released
+    | Unread
+    | Unknown
 )
 
 

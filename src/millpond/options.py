@@ -88,6 +88,8 @@ class TaskKeywords(TypedDict, total=False):
     resources: Resources
     key: str | Callable[..., str]
     limit: int
+    aliases: Iterable[str]
+    upgrade: Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class UsingKeywords(TypedDict, total=False):
@@ -276,7 +278,9 @@ def check_together(options: Mapping[str, Any]) -> None:
         raise OptionError("unique_for says how long a `unique` key is held: give unique='...' with it")
 
 
-def job_options(timeout: float | None, retry: Retry, resources: Resources | None) -> JobOptions:
+def job_options(
+    timeout: float | None, retry: Retry, resources: Resources | None, hidden: tuple[str, ...] = ()
+) -> JobOptions:
     """What a job carries for those who run it."""
     return JobOptions(
         timeout=timeout,
@@ -287,6 +291,7 @@ def job_options(timeout: float | None, retry: Retry, resources: Resources | None
         retry_factor=float(retry.factor),
         retry_cap=seconds(retry.cap, name="Retry(cap)"),
         resources=resources.needs if resources else {},
+        hidden=hidden,
     )
 
 

@@ -33,10 +33,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Mode = Literal["scheduled", "triggered", "continuous"]
 OnMissing = Literal["wait", "skip", "run"]
+First = Literal["period", "now"]
 Other = Task[..., Any] | str
 ALL_AT_ONCE = "recurring:*"  # the slot that every tick holds while max_concurrent is set
 ONCE = "recurring tick"  # the unique key of a task whose ticks never overlap
 ON_TIME = (
+    "first",
     "jitter",
     "misfire",
     "depends_on",
@@ -54,6 +56,7 @@ class RecurringKeywords(TypedDict, total=False):
     timezone: str
     gap: Literal["end", "skip"]
     fold: Literal["first", "second", "both"]
+    first: First
     jitter: Duration
     misfire: Literal["skip", "latest", "all"] | AllMissed
     overlap: Literal["skip", "queue", "allow"]
@@ -72,10 +75,11 @@ class RecurringKeywords(TypedDict, total=False):
     timeout: Duration | None
     retry: Retry
     resources: Resources
+    aliases: Iterable[str]
 
 
 OWN = set(RecurringKeywords.__annotations__) - {
-    *("name", "queue", "priority", "timeout", "retry", "resources")
+    *("name", "queue", "priority", "timeout", "retry", "resources", "aliases")
 }
 
 
@@ -116,6 +120,12 @@ def _on_missing(value: Any) -> OnMissing:
     return value  # type: ignore[no-any-return]
 
 
+def _first(value: Any) -> First:
+    if value not in get_args(First):
+        raise OptionError(f"first must be 'period' or 'now', not {shown(value)}")
+    return value  # type: ignore[no-any-return]
+
+
 # --- the task --------------------------------------------------------------------------------------------
 class RecurringTask(Task[P, R]):
     """A task that comes back: on a cadence, when triggered, or without end. One run of it is a tick."""
@@ -145,6 +155,7 @@ class RecurringTask(Task[P, R]):
 
     def _take(self, options: RecurringKeywords) -> None:
         """Read the options that are ours alone."""
+        self.begins_at_once = _first(options.get("first", "period")) == "now"
         self.offset = spread(self.name, duration(options.get("jitter", 0.0), "jitter"))
         self.policy = policy(
             misfire=options.get("misfire", "latest"),
@@ -350,6 +361,7 @@ def check_all(tasks: Mapping[str, RecurringTask[..., Any]], max_concurrent: int 
     graph.check({name: task.dependencies for name, task in tasks.items()}, tasks, timeless, endless)
     blocks = {name: task.blocks for name, task in tasks.items() if task.blocks}
     pairs = exclusion.pairs_of(blocks, tasks)
+    exclusion.check_endless(pairs, endless)
     for name in {name for pair in pairs for name in pair}:
         if tasks[name].overlaps:
             raise OptionError(f"{name} has overlap='allow' and is in blocks: what excludes others runs once")

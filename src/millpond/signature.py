@@ -11,13 +11,14 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from inspect import Parameter
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from millpond.codec import MOST_STEP, Walk, can_convert, convert, decode, pack
+from millpond.codec import MOST_STEP, Walk, can_convert, convert, decode, is_secret_text, pack
 from millpond.errors import ArgumentsRefused, OptionError, PayloadRefused
 from millpond.options import nearest
+from millpond.redaction import Secret
 from millpond.units import shown
 
 _MANY = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
@@ -39,6 +40,7 @@ class Signature:
             if parameter.name in hints
         }
         self._checks = {name: kind for name, kind in checked.items() if can_convert(kind)}
+        self.hidden = tuple(name for name, kind in checked.items() if _is_secret(kind))
         self._exact = {name: kind for name, kind in self._checks.items() if kind in _EXACT}
         self._positional = self._named(Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
         self._keywords = self._named(Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
@@ -51,6 +53,18 @@ class Signature:
         self._is_simple = len(self._keywords) == len(self._parameters)
         self._names = set(self._parameters)
         self._kinds = tuple((name, self._exact.get(name)) for name in self._checks)
+
+    def kinds(self) -> list[Any]:
+        """The annotations that arguments are checked against."""
+        return list(self._checks.values())
+
+    def described(self) -> str:
+        """The parameters as text that is the same in every process: a default is only said to be there."""
+        return ", ".join(
+            f"{parameter.kind}{parameter.name}: {inspect.formatannotation(parameter.annotation)}"
+            f"{'' if parameter.default is Parameter.empty else ' = ...'}"
+            for parameter in self._parameters.values()
+        )
 
     @property
     def names(self) -> set[str]:
@@ -197,6 +211,17 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
             except Exception:  # noqa: S112 - as above
                 continue
         return hints
+
+
+def _is_secret(kind: Any) -> bool:
+    """Must a parameter not be shown? `Annotated[str, Secret]` says so, and pydantic's SecretStr."""
+    if get_origin(kind) is Annotated:
+        return any(mark is Secret or isinstance(mark, Secret) for mark in kind.__metadata__) or _is_secret(
+            kind.__origin__
+        )
+    if get_args(kind):
+        return any(_is_secret(part) for part in get_args(kind))
+    return is_secret_text(kind)
 
 
 def _whole_kind(parameter: Parameter, kind: Any) -> Any:

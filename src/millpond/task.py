@@ -14,8 +14,8 @@ from functools import update_wrapper
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
 
-from millpond.codec import can_convert
-from millpond.errors import ArgumentsRefused, OptionError
+from millpond.codec import can_convert, decode, encode
+from millpond.errors import ArgumentsRefused, OptionError, PayloadRefused
 from millpond.handle import JobHandle
 from millpond.ids import new_id
 from millpond.job import NewJob, Slot
@@ -161,12 +161,16 @@ class Task(Enqueuer[P, R]):
         self.resources = _of_kind(options.get("resources", Resources()), Resources, "resources")
         self.timeout = limit(options.get("timeout", TIMEOUT), "timeout")
         self.expires = limit(options.get("expires"), "expires")
+        self.aliases = check_aliases(options.get("aliases", ()), self.name)
+        self.upgrade = options.get("upgrade")
+        if self.upgrade is not None and not callable(self.upgrade):
+            raise OptionError(f"upgrade must be a function of a dict, not {shown(self.upgrade)}")
         self.is_async = inspect.iscoroutinefunction(function)
         self.signature = Signature(function, self.name)
         returns = hints_of(function).get("return", Any)
         self.returns = returns if can_convert(returns) else Any
         self._slots = SlotRule(self.name, self.signature, options.get("key"), options.get("limit"))
-        self._job_options = job_options(self.timeout, self.retry, self.resources)
+        self._job_options = job_options(self.timeout, self.retry, self.resources, self.signature.hidden)
         self._named = [name for name in self.resources.needs if name not in ("cpu", "memory")]
         self._is_plain = self.expires is None and not self._slots.is_given and not self._named
 
@@ -187,6 +191,24 @@ class Task(Enqueuer[P, R]):
         if "function" not in vars(self):  # else it is known here already
             self.__init__(self.app, state["function"], state["options"])  # type: ignore[misc]
             self.app.register(self)
+
+    def read(self, payload: bytes) -> tuple[list[Any], dict[str, Any]]:
+        """The call that a job was stored with. What does not fit the signature is given to `upgrade`.
+
+        Raises ArgumentsRefused if that leaves it unreadable, and whatever `upgrade` raises.
+        """
+        try:
+            return self.signature.decode(payload)
+        except ArgumentsRefused:
+            if self.upgrade is None:
+                raise
+        upgraded = self.upgrade(decode(payload))
+        if not isinstance(upgraded, dict):
+            raise TypeError(f"upgrade of {self.name} must return a dict of arguments, not {shown(upgraded)}")
+        try:
+            return self.signature.decode(encode(upgraded, "the upgraded arguments"))
+        except PayloadRefused as error:  # of what `upgrade` made; what is stored may be right
+            raise TypeError(f"upgrade of {self.name}: {error}") from error
 
     def new_job(self, arguments: Arguments, options: Mapping[str, Any]) -> NewJob:
         """The job for one call, checked; `options` are those of `using()`, checked before."""
@@ -214,7 +236,7 @@ class Task(Enqueuer[P, R]):
         if options.get("id") in options.get("depends_on", ()):
             raise OptionError(f"job {options['id']} cannot depend on itself: it would wait for ever")
         if "timeout" in options:
-            kept = job_options(options["timeout"], self.retry, self.resources)
+            kept = job_options(options["timeout"], self.retry, self.resources, self.signature.hidden)
         return NewJob(
             id=options.get("id") or new_id(),
             task=self.name,
@@ -309,6 +331,16 @@ def check_function(function: Any) -> None:
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         name = getattr(function, "__qualname__", shown(function))
         raise OptionError(f"{name} is a generator, whose values no one would take: return a list")
+
+
+def check_aliases(aliases: Any, name: str) -> tuple[str, ...]:
+    """The names that a task had before, or OptionError."""
+    if isinstance(aliases, str) or not isinstance(aliases, Iterable):
+        raise OptionError(f"aliases must be a list of names, such as ['shop.old_name'], not {shown(aliases)}")
+    found = tuple(dict.fromkeys(check_text(alias, "an alias", 200) for alias in aliases))
+    if name in found:
+        raise OptionError(f"the alias {name!r} is the name of the task itself: leave it out of aliases")
+    return found
 
 
 def name_of(function: Any) -> str:

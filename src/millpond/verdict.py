@@ -26,6 +26,8 @@ from millpond.job import (
     Snoozed,
     TimedOut,
     Transition,
+    Unknown,
+    Unread,
     Unsatisfiable,
 )
 from millpond.rules.lifecycle import settle
@@ -39,6 +41,8 @@ _ENDED = {
     Crashed: "crashed",
     OutOfMemory: "out of memory",
     Unsatisfiable: "unsatisfiable",
+    Unread: "raised",
+    Unknown: "unknown",
     Lost: "lost",
     Snoozed: "snoozed",
     Cancelled: "cancelled",
@@ -116,7 +120,7 @@ def attempt(
 
 
 def _failure(outcome: Outcome) -> Failure | None:
-    if isinstance(outcome, Raised | TimedOut | Crashed | OutOfMemory | Unsatisfiable):
+    if isinstance(outcome, Raised | TimedOut | Crashed | OutOfMemory | Unsatisfiable | Unread | Unknown):
         return outcome.failure
     if isinstance(outcome, Returned) and outcome.refused is not None:
         return Failure("PayloadRefused", outcome.refused)

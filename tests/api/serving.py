@@ -25,8 +25,11 @@ class Served(NamedTuple):
         host, _, port = self.document["dashboard"].split("//")[1].strip("/").rpartition(":")
         return host.strip("[]"), int(port)
 
-    def connect(self) -> socket.socket:
-        return socket.create_connection(self.address, timeout=20)
+    def connect(self, source: str = "") -> socket.socket:
+        """A connection, on loopback from any address of it."""
+        return socket.create_connection(
+            self.address, timeout=20, source_address=(source, 0) if source else None
+        )
 
     def ask(self, head: str, body: bytes = b"") -> bytes:
         """Send a request as it stands; the whole answer."""

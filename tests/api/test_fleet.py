@@ -9,9 +9,10 @@ import pytest
 
 from millpond import App
 from millpond.api import shapes
+from millpond.api.series import recent
 from millpond.node.commands import LOG
 from millpond.node.overrides import read_bounds
-from millpond.store.protocol import Filter
+from millpond.store.protocol import Filter, Minute
 from tests.api.acting import complete, die, node_tells
 from tests.api.asking import ADMIN, READ, Client, gate_for
 
@@ -42,10 +43,15 @@ async def test_the_overview_says_it_all_on_every_store(everywhere):
     assert (queue["recent"]["enqueued"], queue["recent"]["dead"]) == (3, 1)
     (pool,) = found["pools"]
     assert (pool["workers"], pool["busy"], pool["idle"], pool["waiting"], pool["wanted"]) == (2, 1, 1, 1, 2)
-    assert (pool["decision"]["from"], pool["decision"]["to"], pool["decision"]["capped"]) == (1, 2, "memory")
+    decision = pool["decision"]
+    assert (decision["from"], decision["to"], decision["capped"]) == (1, 2, "memory")
+    assert (decision["current"], decision["target"], decision["action"]) == (1, 2, "grow")
     assert pool["policy"] == "ScaleForWait(max_wait=10)"
     assert found["nodes"][0]["cpu"] == {"used": 1.25, "limit": 2}
     assert found["totals"]["workers"] == 2
+    assert (found["totals"]["begun"], found["totals"]["claimed"]) == (1, 0)
+    assert found["totals"]["per_minute"] == queue["recent"]["per_minute"] > 0
+    assert 300 <= queue["recent"]["seconds"] < 360
     assert [alert["kind"] for alert in found["alerts"]] == ["dead"]
     assert found["store"]["ok"]
     client.gate.close()
@@ -114,11 +120,17 @@ async def test_a_pool_gets_other_bounds_and_its_own_back(app, admin):
 
 
 async def test_nodes_tell_of_their_workers(app, admin):
-    node_tells(app)
+    node_tells(app, worker_ids=[None, "host-1-aaaa/images/7"])  # the first as of an older version
     (node,) = (await admin.get("/api/v1/nodes")).json["nodes"]
     shapes.Node.model_validate(node)
     assert (node["state"], node["phase"], node["worker_count"]) == ("live", "running", 2)
     assert node["workers"][0]["recycle"] == {"jobs_left": 60, "memory_left": 4000, "age_left": 30.0}
+    busy, idle = node["workers"]
+    assert (busy["id"], idle["id"]) == ("host-1-aaaa/images/pid-101", "host-1-aaaa/images/7")
+    assert (busy["done"], busy["completed"], busy["failed"]) == (40, 38, 2)
+    assert (busy["started_at"], busy["age"]) == ("2027-01-15T07:59:00.000000Z", 60.0)
+    assert (busy["job_started_at"], idle["job_started_at"]) == ("2027-01-15T07:59:58.500000Z", None)
+    assert busy["last_seen_at"] == "2027-01-15T07:59:59.900000Z"
     assert (await admin.get("/api/v1/nodes/host-1-aaaa")).json["id"] == "host-1-aaaa"
     assert (await admin.get("/api/v1/nodes/host-2")).status == 404
     workers = (await admin.get("/api/v1/workers")).json
@@ -141,6 +153,36 @@ async def test_a_node_that_tells_nonsense_is_shown_without_it(app, admin, info):
         assert (await admin.get(path)).status == 200
     (node,) = (await admin.get("/api/v1/nodes")).json["nodes"]
     shapes.Node.model_validate(node)
+
+
+async def test_workers_beyond_the_list_are_counted(app, admin):
+    states = {"busy": 250, "idle": 5, "starting": 2, "draining": 0, "dead": 1}
+    node_tells(app, states=states, rss=1 << 30, running=250, claimed=400)
+    found = (await admin.get("/api/v1/overview")).json
+    (pool,) = found["pools"]
+    assert (pool["workers"], pool["busy"], pool["idle"], pool["starting"]) == (257, 250, 5, 2)
+    assert pool["memory"] == found["nodes"][0]["memory"]["used"] == 1 << 30
+    assert found["nodes"][0]["worker_count"] == found["totals"]["workers"] == 257
+    assert (found["totals"]["begun"], found["totals"]["claimed"]) == (250, 150)
+
+
+async def test_the_throughput_follows_within_two_minutes(app, gate):
+    def minute(number: int, completed: int) -> Minute:
+        return Minute("images", number, {"completed": completed, "dead": completed // 10}, {}, {})
+
+    minutes = [minute(5, 600), minute(9, 60), minute(10, 30)]
+    found = recent(minutes, 10 * 60 + 30.0)
+    assert (found["per_minute"], found["failed_per_minute"]) == (60.0, 6.0)
+    assert (found["completed"], found["seconds"]) == (690, 330)
+    assert recent(minutes, 12 * 60 + 1.0)["per_minute"] == 0
+
+
+async def test_a_late_queue_that_is_limited_says_so(app, admin):
+    app.store.configure(queue="images", rate=2.0)
+    app.get_task("resize").enqueue("a")
+    node_tells(app, max_wait=0.000001)
+    (alert,) = (await admin.get("/api/v1/overview")).json["alerts"]
+    assert alert["text"].endswith("longer than 0.0 s: it starts 2 a second at most")
 
 
 async def test_commands_name_the_very_node_that_shall_obey(app, admin):

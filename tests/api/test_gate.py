@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import threading
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from millpond.api.assembly import ROUTERS, document
 from millpond.api.gate import Gate
+from millpond.api.pages import _file
 from millpond.rules.access import need_of
 from tests.api.asking import ADMIN, HOST, OLD, READ, Client, gate_for
 
@@ -64,7 +66,7 @@ def expected(method: str, path: str, who: str, origin: str, *, open_reads: bool)
     if path == "/api/v1/session" or need == "none":
         return None
     if who in ("wrong", "expired"):
-        return {401}
+        return {401, 429} if who == "wrong" else {401}
     if who == "admin":
         return None
     if need == "admin":
@@ -157,10 +159,30 @@ async def test_the_page_says_how_to_build_it_without_inline_code(app):
     inner: Any = gate._inner
     inner.state.files = {}
     found = await Client(gate).get("/")
-    assert found.status == 200
+    assert found.status == 503
     assert b"make web" in found.body
     assert b"<script" not in found.body
     assert b"style" not in found.body
+    gate.close()
+
+
+async def test_files_of_the_page_go_out_compressed_to_those_who_take_that(app):
+    gate = gate_for(app)
+    inner: Any = gate._inner
+    text = b"body { color: teal }" * 500
+    inner.state.files = {"app-0123456789.css": _file("app-0123456789.css", text)}
+    client, path = Client(gate), "/static/app-0123456789.css"
+    packed = await client.get(path, headers={"accept-encoding": "br, gzip"})
+    assert packed.headers["content-encoding"] == "gzip"
+    assert len(packed.body) < len(text) / 10
+    assert gzip.decompress(packed.body) == text
+    for accepted in ("", "identity", "gzip;q=0"):
+        plain = await client.get(path, headers={"accept-encoding": accepted})
+        assert (plain.body, plain.headers.get("content-encoding")) == (text, None)
+        assert plain.headers["etag"] != packed.headers["etag"]
+        assert plain.headers["vary"] == "Accept-Encoding"
+    known = {"accept-encoding": "gzip", "if-none-match": packed.headers["etag"]}
+    assert (await client.get(path, headers=known)).status == 304
     gate.close()
 
 
@@ -319,15 +341,28 @@ async def test_a_read_session_changes_nothing(gate):
     assert (await Client(gate).post("/api/v1/queues/images/pause", headers=session)).status == 403
 
 
-async def test_a_wrong_token_opens_no_session_and_too_many_close_the_door(gate):
+async def test_wrong_tokens_open_no_session_and_are_limited_by_address(gate):
     client = Client(gate)
     wrong = {"token": "wrong"}
-    statuses = [(await client.post("/api/v1/session", wrong, client="9.9.9.9")).status for _ in range(12)]
-    assert statuses == [401] * 10 + [429] * 2
-    late = await client.post("/api/v1/session", {"token": ADMIN}, client="9.9.9.9")
-    assert late.status == 429
-    assert late.headers["retry-after"] == "60"
-    assert (await client.post("/api/v1/session", {"token": ADMIN}, client="8.8.8.8")).status == 200
+    found = [await client.post("/api/v1/session", wrong, client="9.9.9.9") for _ in range(12)]
+    assert [answered.status for answered in found] == [401] * 10 + [429] * 2
+    assert found[-1].headers["retry-after"] == "60"
+    assert (await client.post("/api/v1/session", wrong, client="8.8.8.8")).status == 401
+
+
+async def test_wrong_bearer_tokens_are_limited_too(gate):
+    client = Client(gate, "a-wrong-token-0123456789")
+    found = [await client.get("/api/v1/queues", client="9.9.9.9") for _ in range(12)]
+    assert [answered.status for answered in found] == [401] * 10 + [429] * 2
+
+
+async def test_the_wrong_tokens_of_others_never_keep_a_right_one_out(gate):
+    for _ in range(20):
+        await Client(gate, "a-wrong-token-0123456789").get("/api/v1/queues")
+        await Client(gate).post("/api/v1/session", {"token": "wrong"})
+    session = await log_in(gate, ADMIN)
+    assert (await Client(gate).get("/api/v1/audit", headers=session)).status == 200
+    assert (await Client(gate, ADMIN).get("/api/v1/audit")).status == 200
 
 
 async def test_an_expired_token_says_so(gate):

@@ -122,13 +122,30 @@ def status_of_one(served: Served) -> int:
         return status(connection.recv(4_096))
 
 
+def test_idle_connections_of_one_address_leave_room_for_others(served):
+    with contextlib.ExitStack() as stack:
+        idle = [stack.enter_context(served.connect()) for _ in range(serving.MOST_OPEN + 50)]
+        assert status(served.ask("GET /livez HTTP/1.1")) == 200, "from the same address"
+        with served.connect("127.0.1.1") as other:
+            other.sendall(served.head("GET /livez HTTP/1.1"))
+            assert status(other.recv(4_096)) == 200
+        assert not received(idle[0]), "the oldest made room"
+
+
+def received(connection: socket.socket) -> bytes:
+    try:
+        return connection.recv(1)
+    except ConnectionError:
+        return b""
+
+
 def test_connections_beyond_the_limit_are_turned_away_and_the_server_lives(served):
     with contextlib.ExitStack() as stack:
-        for _ in range(serving.MOST_CONNECTIONS + 20):
-            stack.enter_context(served.connect())
+        for number in range(serving.MOST_CONNECTIONS + 20):
+            stack.enter_context(served.connect(f"127.0.1.{number // 40 + 1}"))
         assert status(served.ask("GET /livez HTTP/1.1")) == 503
-        for _ in range(serving.MOST_OPEN - serving.MOST_CONNECTIONS):
-            stack.enter_context(served.connect())
+        for number in range(serving.MOST_OPEN - serving.MOST_CONNECTIONS):
+            stack.enter_context(served.connect(f"127.0.2.{number // 40 + 1}"))
         assert served.ask("GET /livez HTTP/1.1") == b""
     assert until(lambda: status(served.ask("GET /livez HTTP/1.1")) == 200, "room again")
     assert psutil.Process(served.process.pid).memory_info().rss < 256 << 20

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from millpond.api import watch as watching
+from millpond.api.gate import Gate
 from tests.api.asking import ADMIN, OLD, READ, Client, gate_for
 
 
@@ -120,8 +121,16 @@ async def test_one_address_gets_only_its_share(app):
             assert three.status == 503
         async with Client(gate).listening(client="10.0.0.9") as four:
             await four.next("hello")
+        async with Client(gate).listening(headers=await session_of(gate)) as five:
+            await five.next("hello")
     assert len(gate._desk.watch) == 0
     gate.close()
+
+
+async def session_of(gate: Gate) -> dict[str, str]:
+    """A session counts by itself: several people may come from one address."""
+    found = await Client(gate).post("/api/v1/session", {"token": ADMIN})
+    return {"cookie": found.headers["set-cookie"].partition(";")[0]}
 
 
 async def test_a_reader_that_does_not_keep_up_is_dropped(app, monkeypatch):

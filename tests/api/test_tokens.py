@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from millpond.api.problems import Problem
 from millpond.api.token_file import LOOK, TokenFile, default_path
 from millpond.api.tokens import MOST_TRIES, PER, SESSION, Keyring, Tries, token
 from millpond.errors import OptionError
@@ -77,9 +78,10 @@ def test_a_session_that_was_tampered_with_is_none(keyring):
 def test_a_session_that_was_ended_counts_no_more(keyring):
     _, cookie = keyring.open_session(ADMIN, NOW)
     _, other = keyring.open_session(ADMIN, NOW)
-    keyring.end_session(cookie, NOW)
-    assert keyring.look_session(cookie, NOW).shown == "wrong"
-    assert keyring.look_session(other, NOW).shown == "right"
+    ended = keyring.look_session(cookie, NOW).session
+    knowing = Keyring(keyring._source, has_ended={ended}.__contains__)
+    assert knowing.look_session(cookie, NOW).shown == "wrong"
+    assert knowing.look_session(other, NOW).shown == "right"
 
 
 def test_a_session_ends_with_its_token():
@@ -98,14 +100,23 @@ def test_a_session_does_not_outlive_a_token_that_expires():
     assert keyring.look_session(cookie, NOW + 61).shown == "expired"
 
 
-def test_who_tries_too_often_must_wait():
+def test_who_is_wrong_too_often_must_wait():
     tries = Tries()
     for _ in range(MOST_TRIES):
-        assert tries.may("1.2.3.4", NOW)
-        tries.failed("1.2.3.4", NOW)
-    assert not tries.may("1.2.3.4", NOW)
-    assert tries.may("5.6.7.8", NOW)
-    assert tries.may("1.2.3.4", NOW + PER + 1)
+        tries.refuse("1.2.3.4", NOW)
+    with pytest.raises(Problem, match="too many wrong tokens"):
+        tries.refuse("1.2.3.4", NOW)
+    tries.refuse("5.6.7.8", NOW)
+    tries.refuse("1.2.3.4", NOW + PER + 1)
+
+
+def test_addresses_of_one_network_of_ipv6_count_as_one():
+    tries = Tries()
+    for number in range(MOST_TRIES):
+        tries.refuse(f"2001:db8::{number}", NOW)
+    with pytest.raises(Problem):
+        tries.refuse("2001:db8::ffff", NOW)
+    tries.refuse("2001:db8:0:1::", NOW)
 
 
 # --- the file --------------------------------------------------------------------------------------------

@@ -27,6 +27,8 @@ ROWS = (
         "ids",
         "options",
         "pool_settings",
+        "redaction",
+        "disclosure",
         "signature",
     },
     {"rules"},

@@ -27,10 +27,15 @@ expect.set_options(timeout=PATIENCE)
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """Where the Chromium of this machine is."""
-    named = os.environ.get("MILLPOND_TEST_BROWSER")
-    path = named or next(filter(None, map(shutil.which, NAMES)), None)
     if not static().joinpath("index.html").is_file():
         pytest.skip("the dashboard is not built: make web (it needs Node.js)")
+    return path_of_chromium()
+
+
+def path_of_chromium() -> str:
+    """Where it is, or no test."""
+    named = os.environ.get("MILLPOND_TEST_BROWSER")
+    path = named or next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:  # where changes are judged, that nobody looked must not pass for a good look
         give_up = pytest.fail if os.environ.get("CI") else pytest.skip
         give_up("no Chromium here, and none could be installed: see tests/browser/install.sh")

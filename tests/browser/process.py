@@ -14,6 +14,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from tests.node.waiting import until
 
@@ -30,8 +31,9 @@ def free_port() -> int:
 class Site:
     """A project in a folder of its own: the shop, its store, its tokens, and where its dashboard is."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, installed: Path | None = None) -> None:
         self.folder = folder
+        self.installed = installed  # where another Millpond than this tree's is
         self.store = f"sqlite:///{folder}/shop.db"
         shutil.copy(Path(__file__).with_name("shop.py"), folder)
         self.port = free_port()
@@ -41,6 +43,7 @@ class Site:
         """What the processes are started with."""
         return {
             **os.environ,
+            **({} if self.installed is None else {"PYTHONPATH": str(self.installed)}),
             "MILLPOND_STORE": "sqlite:///shop.db",
             "XDG_STATE_HOME": str(self.folder / "state"),
         }
@@ -65,18 +68,29 @@ class Site:
             yield process
 
     @contextmanager
-    def dashboard(self, host: str = "127.0.0.1") -> Iterator[subprocess.Popen[bytes]]:
+    def dashboard(
+        self, host: str = "127.0.0.1", *, stderr: IO[bytes] | None = None
+    ) -> Iterator[subprocess.Popen[bytes]]:
         """The dashboard, once it answers."""
-        with self._process("dashboard", TARGET, "--listen", f"{host}:{self.port}") as process:
+        words = ("dashboard", TARGET, "--listen", f"{host}:{self.port}")
+        with self._process(*words, stderr=stderr) as process:
             until(lambda: self.is_up() or process.poll() is not None, "the dashboard answering")
             assert process.poll() is None, "the dashboard ended at once"
             yield process
 
     @contextmanager
-    def _process(self, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    def node_with_dashboard(self, stderr: IO[bytes] | None = None) -> Iterator[subprocess.Popen[bytes]]:
+        """A node with the dashboard beside it, once that answers."""
+        beside = ("--dashboard", "--listen", f"127.0.0.1:{self.port}")
+        with self._process("run", TARGET, "--no-health", "--grace", "2s", *beside, stderr=stderr) as process:
+            until(lambda: self.is_up() or process.poll() is not None, "the dashboard answering")
+            yield process
+
+    @contextmanager
+    def _process(self, *words: str, stderr: IO[bytes] | None = None) -> Iterator[subprocess.Popen[bytes]]:
         command = [sys.executable, "-m", "millpond", *words, "--log-level", "error"]
         process = subprocess.Popen(
-            command, env=self.environment(), cwd=self.folder, stdout=subprocess.DEVNULL
+            command, env=self.environment(), cwd=self.folder, stdout=subprocess.DEVNULL, stderr=stderr
         )
         try:
             yield process

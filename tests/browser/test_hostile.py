@@ -125,7 +125,7 @@ def _look_on_a_phone(site: Site, ids: list[str], visit: Any) -> None:
     block.wait_for()
     assert len(block.inner_text()) < 30_000
     page.get_by_role("button", name="Show all").first.click()
-    assert page.evaluate("document.querySelector('[aria-label=arguments]').textContent.length") > 100_000
+    assert page.evaluate("document.querySelector('[aria-label=arguments]').textContent.length") > 60_000
     assert page.evaluate(CHECK) == CLEAN
 
 

@@ -34,6 +34,7 @@ def test_a_running_job_shows_its_progress_and_is_cancelled(site, shop, visit):
     expect(page.locator(".progress-line")).to_contain_text("of 100")
     expect(page.locator(".stretch-running")).to_have_count(1)
     page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel the job").click()
     expect(page.locator(".job-line .badge")).to_contain_text("cancelled")
 
 
@@ -105,3 +106,63 @@ def test_everything_can_be_reached_by_keys(site, shop, visit):
     expect(page.locator(".bulk-bar")).to_contain_text("1 chosen job")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_contain_text("shop.")
+
+
+def test_going_back_finds_the_list_as_it_was_left(site, shop, visit):
+    shop.resize.using(delay="3h").enqueue_many([(f"back/{number}.png",) for number in range(450)])
+    page = visit(site, "#/jobs?state=scheduled&text=back/")
+    page.locator(".rows tbody tr:not(.gap)").first.wait_for()
+    until(lambda: page.evaluate(SCROLLED)[0] > 300, "the list growing as it is scrolled")
+    page.locator(".rows tbody tr:not(.gap)").nth(3).locator("input").click()
+    expect(page.locator(".bulk-bar")).to_contain_text("1 chosen job")
+    loaded = page.evaluate(SCROLLED)[0]
+    page.evaluate("document.addEventListener('click', () => (window.left = window.scrollY), true)")
+    page.locator(".rows tbody tr:not(.gap) a").nth(5).click()  # which may be scrolled into sight first
+    expect(page.get_by_role("heading", level=1)).to_contain_text("resize")
+    assert page.evaluate("window.scrollY") == 0, "a new page begins at its top"
+    top = page.evaluate("window.left")
+    assert top > 5000
+    page.go_back()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Jobs")
+    until(lambda: abs(page.evaluate("window.scrollY") - top) < 5, "the list being where it was")
+    assert int(page.locator(".rows").get_attribute("aria-rowcount") or 0) >= loaded
+    expect(page.locator(".bulk-bar")).to_contain_text("1 chosen job")
+
+
+def test_the_first_key_goes_into_the_rows(site, shop, visit):
+    all_ended([shop.send_receipt.enqueue(number) for number in range(2)])
+    page = visit(site, "#/jobs?queue=mail")
+    page.locator(".rows tbody tr:not(.gap)").nth(1).wait_for()
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.dataset.row") == "0"
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.dataset.row") == "1"
+
+
+def test_copied_is_said_only_of_what_was_copied(site, shop, visit):
+    handle = shop.resize.using(delay="1h").enqueue("copied.png")
+    for without in ("navigator.clipboard", "navigator.clipboard and document.execCommand"):
+        page = visit(site, f"#/jobs/{handle.id}")
+        page.evaluate(
+            "Object.defineProperty(navigator, 'clipboard', {value: undefined})"
+        )  # as over plain HTTP
+        if "execCommand" in without:
+            page.evaluate("document.execCommand = () => false")
+        button = page.locator(".job-id button")
+        button.click()
+        expected = "Not copied: the browser refused it" if "execCommand" in without else "Copied"
+        expect(button).to_have_attribute("aria-label", expected)
+
+
+def test_a_job_that_is_not_there_is_told_in_words_for_people_and_asked_for_once(site, shop, visit, watched):
+    watched.forgiven.append("404")
+    page = visit(site, "#/overview")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "/api/v1/jobs/" in request.url else None)
+    page.goto(f"{site.url}#/jobs/01890000-0000-7000-8000-000000000000")
+    expect(page.get_by_role("alert")).to_contain_text("It never was, or it has been deleted since.")
+    expect(page.get_by_role("alert")).not_to_contain_text("GET /api")
+    expect(page.get_by_role("button", name="Try again")).to_have_count(0)
+    page.clock.install()
+    page.clock.run_for(20_000)
+    assert len(asked) == 1

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
 from tests.browser.process import Site, stop
-from tests.node.waiting import until
+from tests.node.waiting import all_ended, until
 
 WAITING = """() => {
   const rows = [...document.querySelectorAll(".queues tbody tr")];
   const row = rows.find((one) => one.innerText.includes("images"));
   return row ? Number(row.querySelector("[data-label=Waiting] b").title.replaceAll(",", "")) : -1;
+}"""
+
+HEARD = """() => {
+  window.heard = [];
+  const hear = () => {
+    for (const one of document.querySelectorAll("[aria-live]")) {
+      const text = one.textContent.trim();
+      if (text && one.heard !== text) window.heard.push((one.heard = text));
+    }
+  };
+  new MutationObserver(hear).observe(document.body, { subtree: true, childList: true, characterData: true });
 }"""
 
 
@@ -37,6 +50,7 @@ def test_a_queue_is_paused_by_whoever_has_the_token_and_goes_on(site, shop, visi
     watched.forgiven.append("401")
     page = visit(site, "#/queues/mail")
     page.get_by_role("button", name="Pause").click()
+    page.get_by_role("dialog").get_by_role("button", name="Pause the queue").click()
     sign_in(page, "not the token")
     expect(page.get_by_role("dialog").get_by_role("alert")).to_be_visible()
     sign_in(page, site.token())
@@ -98,3 +112,35 @@ def test_a_session_that_has_ended_is_put_away(site, browser, watched):
     expect(page.locator(".link-sign")).to_contain_text("Live")
     assert not [one for one in context.cookies() if one["value"] == "of-yesterday"]
     context.close()
+
+
+def test_an_alert_is_read_out_once_though_its_text_changes(site, shop, visit):
+    page = visit(site, "#/overview")
+    alert = page.locator(".alert", has_text="of queue exports died")
+    all_ended([shop.charge.enqueue(1)])
+    expect(alert).to_be_visible()
+    page.evaluate(HEARD)
+    for number in (2, 3):
+        before = alert.inner_text()
+        all_ended([shop.charge.enqueue(number)])
+        expect(alert).not_to_have_text(before)
+    said = page.evaluate("window.heard.filter((text) => text.includes('of queue exports died'))")
+    assert len(said) <= 1, said
+
+
+def test_a_page_for_which_there_is_no_stream_asks_for_the_overview_instead(site, shop, browser, watched):
+    watched.forgiven.append("503")
+    with contextlib.ExitStack() as stack:
+        for _ in range(20):
+            one = stack.enter_context(socket.create_connection(("127.0.0.1", site.port), timeout=20))
+            one.sendall(f"GET /api/v1/events HTTP/1.1\r\nHost: 127.0.0.1:{site.port}\r\n\r\n".encode())
+            assert one.recv(12).endswith(b"200")
+        page = browser.new_page()
+        watched.listen(page)
+        page.goto(site.url)
+        expect(page.locator(".link-sign")).to_contain_text("Every 3 s")
+        expect(page.locator(".banner")).to_have_count(0)
+        shop.resize.using(delay=600).enqueue("a.png", 100, 0)
+        expect(page.locator(".queues tbody tr").filter(has_text="images")).to_be_visible()
+    expect(page.locator(".link-sign")).to_contain_text("Live", timeout=30_000)
+    page.context.close()

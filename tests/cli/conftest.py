@@ -73,6 +73,7 @@ def ask(run: Callable[..., Result]) -> Callable[..., Any]:
 @pytest.fixture
 def store() -> Iterator[Store]:
     store = open_store(URL)
+    store.counts()  # its file is there
     yield store
     store.close()
 

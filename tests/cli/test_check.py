@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import psycopg
 import pytest
 
+from millpond.cli import stored
+from millpond.rules import cleanup
 from millpond.store.sqlite import SQLiteStore
-from tests.cli.conftest import APP, URL, write_app
+from tests.cli.conftest import APP, URL, add_job, write_app
+from tests.stores.acting import opened
+from tests.stores.places import address_and_name, place
 
 
 def finding(said, name):
@@ -20,7 +25,7 @@ def test_an_app_that_is_well(run, ask, app_name):
     assert said["pools"]["mail"]["kind"] == "async"
     assert said["pools"]["mail"]["queues"] == ["mail"]
     assert {found["name"] for found in said["findings"]} == {
-        "app", "store", "schema", "durability", "SQLite", "clock", "nodes"
+        "app", "store", "schema", "durability", "SQLite", "clock", "nodes", "jobs"
     }  # fmt: skip
     assert "synchronous FULL" in finding(said, "durability")["text"]
     shown = run("check", "--app", app_name).stdout
@@ -47,7 +52,7 @@ def test_what_is_wrong_is_said(run, ask, folder, change, complaint):
     assert ask("check", "--app", name, code=1)["ok"] is False
 
 
-def test_without_an_app_the_store_is_checked_all_the_same(ask):
+def test_without_an_app_the_store_is_checked_all_the_same(ask, store):
     said = ask("check", "--store", URL, code=1)
     assert "no app is named" in finding(said, "app")["text"]
     assert finding(said, "store")["ok"] is True
@@ -72,3 +77,64 @@ def test_a_clock_that_is_off_is_wrong(ask, app_name, monkeypatch):
 
 def test_what_an_app_prints_does_not_disturb_the_answer(ask, folder):
     assert ask("check", "--app", write_app(folder, 'print("noise")\n' + APP))["ok"] is True
+
+
+# --- what is stored ----------------------------------------------------------------------------------------
+def test_waiting_jobs_of_a_task_that_the_code_does_not_know_are_wrong(run, ask, app_name, store):
+    for _ in range(3):
+        add_job(store, task="shrink", queue="images")
+    add_job(store, queue="images", delay=3600)
+    said = ask("check", "--app", app_name, code=1)
+    (text,) = [found["text"] for found in said["findings"] if not found["ok"]]
+    assert text.startswith("3 waiting jobs are of task 'shrink', which the code does not know")
+    assert "aliases=['shrink']" in text
+    assert "millpond jobs cancel --task shrink" in text
+    assert "WRONG" in run("check", "--app", app_name, code=1).stdout
+
+
+def test_of_very_many_it_says_how_many_it_looked_at(ask, app_name, store, monkeypatch):
+    monkeypatch.setattr(stored, "MOST", 2)
+    for _ in range(3):
+        add_job(store, queue="images")
+    text = finding(ask("check", "--app", app_name), "jobs")["text"]
+    assert text == "the newest 2 of 3 waiting jobs looked at: the code can run them"
+
+
+def test_an_alias_makes_it_well(ask, folder, store):
+    add_job(store, task="shrink", queue="images")
+    name = write_app(folder, APP.replace('name="resize"', 'name="resize", aliases=["shrink"]'))
+    assert ask("check", "--app", name)["ok"] is True
+
+
+def test_waiting_jobs_in_a_queue_that_no_pool_serves_are_wrong(ask, app_name, store):
+    add_job(store, queue="oldqueue")
+    text = finding(ask("check", "--app", app_name, code=1), "queue")["text"]
+    assert text.startswith("1 job waits in queue 'oldqueue', which no pool of the app serves")
+    assert "app.pool(..., queues=[..., 'oldqueue'])" in text
+
+
+def test_waiting_jobs_whose_arguments_the_code_cannot_read_are_wrong(ask, folder, app_name, store):
+    add_job(store, queue="images", payload=b'{"path":"a.png","size":3}')
+    add_job(store, queue="images")
+    (text,) = [
+        found["text"] for found in ask("check", "--app", app_name, code=1)["findings"] if not found["ok"]
+    ]
+    assert text.startswith("1 of 2 waiting jobs of task 'resize' have arguments that the code cannot read")
+    assert "have ['size']" in text
+    assert "upgrade=" in text
+    upgraded = APP.replace('name="resize"', 'name="resize", upgrade=lambda old: {"path": old["path"]}')
+    assert ask("check", "--app", write_app(folder, upgraded))["ok"] is True
+
+
+@pytest.mark.parametrize(("old", "is_well"), [(300.0, True), (0.0, False)])
+def test_a_very_old_transaction_on_postgres_is_wrong(ask, tmp_path, monkeypatch, old, is_well):
+    monkeypatch.setattr(cleanup, "OLD", old)
+    monkeypatch.setattr(cleanup, "VERY_OLD", old)
+    with place("postgres", tmp_path) as url, psycopg.connect(address_and_name(url)[0]) as session:
+        opened(url).close()
+        session.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        session.execute("SELECT 1")
+        said = ask("check", "--store", url, code=1)
+        found = finding(said, "clean-up")
+    assert found["ok"] is is_well
+    assert is_well or "idle_in_transaction_session_timeout" in found["text"]

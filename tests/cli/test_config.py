@@ -10,7 +10,7 @@ from millpond import config
 from millpond.config import KEYS, hide_password, load, variable
 from millpond.errors import OptionError
 from millpond.store.protocol import Retention
-from tests.cli.conftest import URL, write_app
+from tests.cli.conftest import APP, URL, write_app
 
 
 def write(folder: Path, text: str, name: str = "pyproject.toml") -> Path:
@@ -202,3 +202,34 @@ def test_a_folder_that_was_deleted_has_no_settings(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
     assert load(environment={})["store"] is None
+
+
+# --- two stores --------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("command", ["run", "migrate", "check"])
+def test_a_store_of_the_code_and_another_of_the_settings_are_refused(
+    run, folder, app_name, monkeypatch, command
+):
+    monkeypatch.setenv("MILLPOND_STORE", "sqlite:///other.db")
+    said = run(command, "--app", app_name, code=1 if command == "check" else 2).output
+    assert f"MILLPOND_STORE names sqlite:///other.db and the code of {app_name} names {URL}" in said
+    assert "App() without a URL" in said
+    assert not (folder / "jobs.db").exists()
+    assert not (folder / "other.db").exists()
+
+
+def test_a_file_that_names_another_store_is_refused_too(run, folder, app_name):
+    write(folder, 'store = "sqlite:///other.db"\n', "millpond.toml")
+    assert "millpond.toml names sqlite:////" in run("migrate", "--app", app_name, code=2).stderr
+
+
+def test_the_same_file_named_twice_is_one_store(run, folder, app_name, monkeypatch):
+    monkeypatch.setenv("MILLPOND_STORE", f"sqlite:///{folder / 'jobs.db'}")
+    run("migrate", "--app", app_name)
+    run("check", "--app", app_name)
+
+
+def test_an_app_without_a_url_takes_the_store_of_the_settings(run, ask, folder, monkeypatch):
+    name = write_app(folder, APP.replace(f'App("{URL}")', "App()"))
+    monkeypatch.setenv("MILLPOND_STORE", "sqlite:///other.db")
+    assert ask("migrate", "--app", name)["store"] == "sqlite:///other.db"
+    assert ask("check", "--app", name)["ok"] is True

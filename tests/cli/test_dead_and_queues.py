@@ -12,6 +12,7 @@ from millpond.cli import main
 from millpond.cli.queues import _rate
 from millpond.errors import OptionError
 from tests.cli.conftest import URL, add_dead_job, add_job
+from tests.cli.test_pools import POOL
 
 UNKNOWN = "01890000-0000-7000-8000-000000000000"
 
@@ -33,7 +34,7 @@ def test_dead_lists_dead_jobs_with_their_errors(run, ask, store):
     assert "is not dead but queued" in run("dead", "show", living, "--store", URL, code=1).stderr
 
 
-def test_no_dead_jobs_is_an_answer(run, ask):
+def test_no_dead_jobs_is_an_answer(run, ask, store):
     assert run("dead", "--store", URL).stdout.strip() == "no dead jobs"
     assert ask("dead", "--store", URL) == {"jobs": [], "cursor": None}
 
@@ -46,7 +47,7 @@ def test_every_change_leaves_a_line_in_the_audit_log(run, store):
     run("jobs", "cancel", "--queue", "mail", "--yes", "--store", URL)
     run("queues", "pause", "mail", "--store", URL)
     run("queues", "rate", "mail", "5/s", "--store", URL)
-    run("pools", "set", "mail", "--workers", "1:2", "--store", URL)
+    run("pools", "set", "mail", "--workers", "1:2", "--new", "--store", URL)
     lines = [json.loads(entry.data) for entry in store.log("audit")]
     assert [(line["action"], line["target"]) for line in lines] == [
         ("dead.replay", one),
@@ -152,8 +153,15 @@ def test_pause_and_resume(run, ask, store):
     assert ask("queues", "rate", "mail", "off", "--store", URL)["rate"] is None
 
 
-def test_a_queue_nobody_knows_is_noted(run):
-    assert "check its spelling" in run("queues", "pause", "mial", "--store", URL).stderr
+def test_a_queue_that_is_not_there_is_refused_unless_it_is_meant(run, ask, store):
+    add_job(store, queue="mail")
+    for said in (("pause",), ("resume",)):
+        assert "did you mean 'mail'?" in run("queues", *said, "mial", "--store", URL, code=1).stderr
+    assert "did you mean 'mail'?" in run("queues", "rate", "mial", "5/s", "--store", URL, code=1).stderr
+    assert [line.queue for line in store.counts().queues] == ["mail"], "a typing error makes no queue"
+    store.renew("web-1-ab", "web", json.dumps({"pools": [POOL]}).encode(), lease=60.0)
+    assert ask("queues", "pause", "thumbs", "--store", URL)["paused"] is True, "a node serves it"
+    assert ask("queues", "pause", "later", "--new", "--store", URL)["paused"] is True
     assert "queue must be" in run("queues", "pause", "No Such", "--store", URL, code=2).stderr
 
 
@@ -207,6 +215,7 @@ def test_migrate_may_run_again(run, ask):
 )
 def test_a_rate_is_shown_as_people_say_it(run, store, said, shown):
     assert (
-        run("queues", "rate", "mail", said, "--store", URL).stdout == f"queue mail: open, at most {shown}\n"
+        run("queues", "rate", "mail", said, "--new", "--store", URL).stdout
+        == f"queue mail: open, at most {shown}\n"
     )
     assert f" {shown} " in run("queues", "--store", URL).stdout

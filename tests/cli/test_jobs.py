@@ -7,9 +7,10 @@ import re
 import pytest
 from click.testing import CliRunner
 
+from millpond import redaction
 from millpond.cli import main
 from millpond.errors import OutcomeUnknown, StoreBusy, StoreUnavailable
-from millpond.job import JobState
+from millpond.job import JobState, Slot
 from millpond.store.sqlite import SQLiteStore
 from tests.cli.conftest import URL, add_dead_job, add_job
 
@@ -152,7 +153,7 @@ def test_instants_are_text_and_stored_json_is_a_value(ask, store):
 @pytest.mark.parametrize(
     "args", [["--limit", "0"], ["--limit", "x"], ["--state", "lost"], ["--queue", "A b"], ["--cursor", "x"]]
 )
-def test_wrong_filters_are_refused(run, args):
+def test_wrong_filters_are_refused(run, args, store):
     run("jobs", "--store", URL, *args, code=2)
 
 
@@ -167,7 +168,7 @@ def test_show_and_why_explain(run, ask, store):
 
 
 @pytest.mark.parametrize("verb", ["show", "why", "cancel"])
-def test_an_unknown_job_is_named(run, verb):
+def test_an_unknown_job_is_named(run, verb, store):
     assert f"no job {UNKNOWN} is in {URL}" in run("jobs", verb, UNKNOWN, "--store", URL, code=1).stderr
     assert "must be a UUID" in run("jobs", verb, "x", "--store", URL, code=2).stderr
 
@@ -247,7 +248,7 @@ def test_a_store_that_cannot_be_reached_is_code_69(run):
 
 
 @pytest.mark.parametrize(("error", "code"), [(StoreBusy, 75), (StoreUnavailable, 69)])
-def test_whether_a_store_is_busy_or_away_is_told_by_the_code(run, monkeypatch, error, code):
+def test_whether_a_store_is_busy_or_away_is_told_by_the_code(run, monkeypatch, error, code, store):
     def refuse(*_: object) -> None:
         raise error("sqlite:///jobs.db is away")
 
@@ -270,7 +271,7 @@ def outdate(store):
     connection.close()
 
 
-def test_an_unexpected_error_is_one_line_and_debug_shows_the_traceback(run, monkeypatch):
+def test_an_unexpected_error_is_one_line_and_debug_shows_the_traceback(run, monkeypatch, store):
     def fail(*_: object) -> None:
         raise ZeroDivisionError("\x1b[2Joops")
 
@@ -283,7 +284,7 @@ def test_an_unexpected_error_is_one_line_and_debug_shows_the_traceback(run, monk
     assert "\x1b" not in result.stderr
 
 
-def test_an_interrupt_is_code_130(run, monkeypatch):
+def test_an_interrupt_is_code_130(run, monkeypatch, store):
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -294,5 +295,63 @@ def test_an_interrupt_is_code_130(run, monkeypatch):
 @pytest.mark.parametrize(
     "args", [["jobs"], ["jobs", "cancel", "--yes"], ["dead"], ["dead", "discard", "--yes"]]
 )
-def test_a_task_that_no_store_could_hold_is_wrong_usage(run, args):
+def test_a_task_that_no_store_could_hold_is_wrong_usage(run, args, store):
     assert "--task must be text" in run(*args, "--task", "\udcff", "--store", URL, code=2).stderr
+
+
+# --- ids that were cut short, and stores that are not there -------------------------------------------------
+def test_the_beginning_of_an_id_is_enough_while_it_names_one_job(run, ask, store):
+    ids = [add_job(store, id=f"01900000-0000-7000-8{number}00-000000000000") for number in range(3)]
+    assert ask("jobs", "show", "01900000-0000-7000-81", "--store", URL)["id"] == ids[1]
+    assert ask("jobs", "show", "01900000000070008100", "--store", URL)["id"] == ids[1]
+    assert (
+        "several jobs begin with 01900000-0000"
+        in run("jobs", "why", "01900000-0000", "--store", URL, code=1).stderr
+    )
+    assert "no job in" in run("jobs", "show", "01900000-0000-7000-9", "--store", URL, code=1).stderr
+    assert "must be a UUID" in run("jobs", "show", "0190", "--store", URL, code=2).stderr
+    assert ask("jobs", "cancel", "01900000-0000-7000-82", "--store", URL)["cancelled"] == 1
+    assert [job.state.value for job in store.get(ids)] == ["queued", "queued", "cancelled"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("jobs",), ("queues",), ("dead",), ("nodes",), ("pools",), ("prune",), ("check",), ("top", "--once"),
+        ("jobs", "cancel", "--all", "--yes"), ("queues", "pause", "mail", "--new"),
+    ],
+)  # fmt: skip
+def test_a_typing_error_in_the_name_of_a_file_makes_no_store(run, folder, said):
+    output = run(*said, "--store", "sqlite:///jbos.db", code=1).output
+    assert "there is no file" in output
+    assert "jbos.db (from --store)" in " ".join(output.split())
+    assert not (folder / "jbos.db").exists()
+
+
+def test_a_store_that_only_its_own_process_sees_is_not_called_empty(run):
+    assert "memory://" in run("jobs", "--store", "memory://", code=1).stderr
+
+
+# --- secrets -----------------------------------------------------------------------------------------------
+SECRETS = b'{"password":"hunter2-secret","user":"me"}'
+
+
+def test_no_command_shows_a_secret_unless_it_is_asked_to(run, ask, store):
+    slot = Slot("login/password=hunter2-secret", 1)
+    job = add_dead_job(store, "no hunter2-secret for you", payload=SECRETS, slots=(slot,))
+    for words in (["jobs", "list"], ["jobs", "show", job], ["dead", "list"], ["dead", "show", job]):
+        for said in (run("--store", URL, *words), run("--store", URL, *words, "--json")):
+            assert "hunter2" not in said.output, words
+    assert ask("--store", URL, "jobs", "show", job)["payload"] == {"password": "***", "user": "me"}
+    for group in ("jobs", "dead"):
+        assert ask("--store", URL, group, "show", job, "--reveal")["payload"]["password"] == "hunter2-secret"
+        assert "no hunter2-secret for you" in run("--store", URL, group, "show", job, "--reveal").stdout
+
+
+def test_names_from_the_settings_are_hidden(run, ask, store, monkeypatch):
+    monkeypatch.setattr(redaction, "_own", frozenset())
+    monkeypatch.setenv("MILLPOND_REDACT", "diagnosis, home-phone")
+    job = add_job(store, payload=b'{"diagnosis":"a cold","homePhone":"555"}')
+    said = ask("--store", URL, "jobs", "show", job)
+    redaction.names_a_secret.cache_clear()
+    assert said["payload"] == {"diagnosis": "***", "homePhone": "***"}

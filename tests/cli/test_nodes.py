@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from functools import partial
+from typing import Any
+
 import pytest
 
+from millpond.node.commands import Commands
 from millpond.store.protocol import Claim
 from tests.cli.conftest import URL, add_job
 
@@ -54,3 +59,23 @@ def test_what_a_node_says_of_itself_cannot_steer_the_terminal(run, nodes, store)
     shown = run("nodes", "--store", URL).stdout
     assert "\x1b" not in shown
     assert {node["id"]: node["info"] for node in nodes()}["odd"] == [1, 2]
+
+
+def test_a_node_is_told_to_drain_by_the_beginning_of_its_id(run, ask, store):
+    for name in ("web-1-aa", "web-2-bb"):
+        store.renew(name, "web", lease=60.0)
+    heard: list[Any] = []
+    nodes = [
+        Commands(store, partial(str, name), {"drain": heard.append}) for name in ("web-1-aa", "web-2-bb")
+    ]
+    assert ask("nodes", "drain", "web-2", "--grace", "1m", "--store", URL) == {
+        "node": "web-2-bb", "command": "drain", "grace": 60.0,
+    }  # fmt: skip
+    for node in nodes:
+        node.look()
+    assert [(said["node"], said["grace"]) for said in heard] == [("web-2-bb", 60.0)]
+    (line,) = [json.loads(entry.data) for entry in store.log("audit")]
+    assert (line["action"], line["target"]) == ("node.drain", "web-2-bb")
+    for said in ("web", "web-9", "nowhere"):
+        assert "is not the id of one live node" in run("nodes", "drain", said, "--store", URL, code=1).stderr
+    assert "--grace" in run("nodes", "drain", "web-1", "--grace", "soon", "--store", URL, code=2).stderr

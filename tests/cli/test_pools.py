@@ -68,8 +68,14 @@ def test_other_bounds_are_kept_until_they_are_reset(run, ask, store, node):
     assert read_bounds(store, "images") is None
 
 
-def test_a_pool_that_no_node_has_is_noticed(run, store):
-    assert "spelling" in run("pools", "set", "imagse", "--workers", "1:2", "--store", URL).stderr
+def test_a_pool_that_no_node_has_is_refused_unless_it_is_meant(run, store, node):
+    said = run("pools", "set", "imagse", "--workers", "1:2", "--store", URL, code=1).stderr
+    assert "did you mean 'images'?" in said
+    assert read_bounds(store, "imagse") is None
+    run("pools", "set", "later", "--workers", "1:2", "--new", "--store", URL)
+    assert read_bounds(store, "later") == Bounds(1, 2)
+    run("pools", "set", "later", "--reset", "--store", URL)
+    assert read_bounds(store, "later") is None, "what was set can be reset whether or not a node has it"
 
 
 @pytest.mark.parametrize("said", ["8:2", "0:0", "-1:2", "many", "1:99999", "1:2:3"])

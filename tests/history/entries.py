@@ -108,6 +108,14 @@ class Settled(msgspec.Struct, frozen=True, gc=False, tag="settled"):
     at: Moment
 
 
+class Slow(msgspec.Struct, frozen=True, gc=False, tag="slow"):
+    """An exchange of this node took long, whatever came of it."""
+
+    node: str  # its label
+    asked_at: Moment
+    at: Moment
+
+
 class Joined(msgspec.Struct, frozen=True, gc=False, tag="joined"):
     """The node of this label goes by this id in the store."""
 
@@ -134,5 +142,16 @@ class Over(msgspec.Struct, frozen=True, gc=False, tag="over"):
 
 
 Entry = (
-    Attempted | Acknowledged | Granted | Began | Effect | Breaking | Ended | Settled | Joined | Fault | Over
+    Attempted
+    | Acknowledged
+    | Granted
+    | Began
+    | Effect
+    | Breaking
+    | Ended
+    | Settled
+    | Slow
+    | Joined
+    | Fault
+    | Over
 )

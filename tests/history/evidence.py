@@ -35,9 +35,10 @@ from tests.history.entries import (
     Moment,
     Over,
     Settled,
+    Slow,
 )
 
-FOLDER, NODE = "MILLPOND_EVIDENCE", "MILLPOND_EVIDENCE_NODE"
+FOLDER, NODE = "MILLPOND_TEST_EVIDENCE", "MILLPOND_TEST_EVIDENCE_NODE"
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Entry).decode
 
@@ -142,6 +143,10 @@ class Evidence:
     ) -> None:
         """After an exchange: what became of a verdict, and when it was sent (`now()` before the call)."""
         self.note([Settled(job, token, node, state, accepted, asked_at, now())])
+
+    def slow(self, asked_at: Moment) -> None:
+        """An exchange that was sent then has only now been answered, or has failed."""
+        self.note([Slow(self.node, asked_at, now())])
 
     # --- the one who breaks things ----------------------------------------------------------------------
     @contextmanager

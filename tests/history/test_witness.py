@@ -12,8 +12,8 @@ import pytest
 from millpond.errors import NodeRefused, OutcomeUnknown
 from millpond.job import Job, Released, Settlement
 from millpond.store.protocol import Claim, Exchanged, Said
-from tests.history import Bug, Evidence, Rules, finals, judge, now, read, witnessed
-from tests.history.entries import Acknowledged, Attempted, Granted, Joined, Settled
+from tests.history import Bug, Evidence, Rules, finals, judge, now, read, witness, witnessed
+from tests.history.entries import Acknowledged, Attempted, Granted, Joined, Settled, Slow
 from tests.stores.acting import AnyStore, Node, new_job, opened, put, put_many
 from tests.stores.places import place
 
@@ -109,6 +109,35 @@ def test_of_an_answer_that_never_came_nothing_is_known(tmp_path):
 
 def _cut_off(*_: object, **__: object):
     raise OutcomeUnknown("cut off")
+
+
+def test_a_settlement_that_is_put_off_is_not_noted_until_it_is_taken(tmp_path):
+    """It is sent again; noted each time, it would seem to have been settled several times."""
+    store = opened(f"sqlite:///{tmp_path / 'jobs.db'}")
+    put_many(store, 1)
+    node = Node(store)
+    job: Job = node.claim_one()
+    answers = [Exchanged(deferred=(job.id,)), Exchanged()]
+    store.exchange = lambda *_, **__: answers.pop(0)  # type: ignore[method-assign]
+    witnessed(store, Evidence(tmp_path))
+    node.exchange(settlements=[node.verdict(job)])
+    assert seen(tmp_path, Settled) == []
+    node.exchange(settlements=[node.verdict(job)])
+    assert [line.accepted for line in seen(tmp_path, Settled)] == [True]
+    store.close()
+
+
+def test_an_exchange_that_takes_long_is_noted_even_if_it_fails(tmp_path, monkeypatch):
+    monkeypatch.setattr(witness, "LONG", -1)
+    store = opened(f"sqlite:///{tmp_path / 'jobs.db'}")
+    store.exchange = _cut_off  # type: ignore[method-assign]
+    witnessed(store, Evidence(tmp_path, "label"))
+    with pytest.raises(OutcomeUnknown):
+        Node(store).claim()
+    (slow,) = seen(tmp_path, Slow)
+    assert slow.node == "label"
+    assert slow.asked_at <= slow.at
+    store.close()
 
 
 # --- a store that sends first and listens later -------------------------------------------------------

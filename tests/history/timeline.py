@@ -25,6 +25,7 @@ from tests.history.entries import (
     Moment,
     Over,
     Settled,
+    Slow,
 )
 from tests.history.faults import FOR_EVER, Faults, Injected
 
@@ -85,6 +86,8 @@ def past_of(entries: Iterable[Entry], aftermath: float) -> Past:
                 injected[number] = msgspec.structs.replace(injected[number], until=at)
             case Joined(node, incarnation):
                 labels[incarnation] = node
+            case Slow():
+                pass  # of a node, not of a job
             case _:
                 _tell(stories.setdefault(entry.job, Story(entry.job)), entry)
                 if isinstance(entry, Breaking):

@@ -22,6 +22,7 @@ Meanwhile = Callable[[], None]
 VERBS = ("enqueue", "exchange", "renew")
 ALSO = "exchange_meanwhile"  # of stores that send first and listen later: large rounds go this way
 EVERYTHING = Filter()
+LONG: Moment = 1_000_000_000  # nanoseconds from which on an exchange is worth a line by itself
 
 
 def witnessed(store: S, evidence: Evidence) -> S:
@@ -78,7 +79,11 @@ class _Witness:
         except OutcomeUnknown:
             self._note(node, asked_at, told, {})
             raise
-        self._note(node, asked_at, told, _verdicts(said, answer))
+        finally:
+            if now() - asked_at > LONG:
+                self.evidence.slow(asked_at)
+        taken = [line for line in told if line.id not in answer.deferred]  # the others will be sent again
+        self._note(node, asked_at, taken, _verdicts(said, answer))
         return answer
 
     def _grant(self, node: str, at: Moment, jobs: Sequence[Job]) -> None:

@@ -266,3 +266,23 @@ def test_a_job_cannot_depend_on_itself(resize):
     own = "01890000-0000-7000-8000-000000000001"
     with pytest.raises(OptionError, match="itself"):
         resize.using(id=own, depends_on=[own]).enqueue("a", 1)
+
+
+def test_an_alias_finds_its_task_and_belongs_to_one_task_only():
+    app = App("memory://")
+    resize = app.task(name="resize", aliases=["shrink"])(lambda: None)
+    assert app.get_task("shrink") is resize
+    assert app.knows("shrink")
+    assert not app.knows("grow")
+    with pytest.raises(OptionError, match=r"the alias 'shrink' of 'crop' belongs to 'resize' already"):
+        app.task(name="crop", aliases=["shrink"])(lambda: 1)
+    with pytest.raises(OptionError, match=r"the alias 'resize' of 'crop' belongs to 'resize' already"):
+        app.task(name="crop", aliases=["resize"])(lambda: 1)
+    with pytest.raises(OptionError, match=r"'shrink' is a task and an alias of 'resize'"):
+        app.task(name="shrink")(lambda: 1)
+    with pytest.raises(OptionError, match="is the name of the task itself"):
+        app.task(name="crop", aliases=["crop"])(lambda: 1)
+    with pytest.raises(OptionError, match="aliases must be a list of names"):
+        app.task(name="crop", aliases="old")(lambda: 1)
+    with pytest.raises(OptionError, match="upgrade must be a function of a dict"):
+        app.task(name="crop", upgrade={})(lambda: 1)  # type: ignore[call-overload]

@@ -1,11 +1,13 @@
 """Why a job is where it is: one sentence for each situation."""
 
+import json
 from typing import Any, NamedTuple
 
 import pytest
 
 from millpond.job import ENDS, JobState
 from millpond.rules.explain import why
+from millpond.rules.known import live
 from tests.jobs.jobs import HOUR, NOW, job
 
 MINUTE = HOUR // 60
@@ -15,6 +17,7 @@ class Queue(NamedTuple):
     queue: str = "images"
     paused: bool = False
     rate: float | None = None
+    states: dict[JobState, int] = {}  # noqa: RUF012 - nobody writes to it
 
 
 class Facts(NamedTuple):
@@ -50,6 +53,19 @@ SITUATIONS = {
         job(state=JobState.QUEUED),
         Facts((Queue("other", paused=True), Queue(rate=2.5))),
         "It has been in line in queue 'images' for 1 h 0 min; the queue is limited to 2.5 a second.",
+    ),
+    "among many": (
+        job(state=JobState.QUEUED),
+        Facts((Queue(states={JobState.QUEUED: 1585}),)),
+        "It has been in line in queue 'images' for 1 h 0 min, one of 1,585 jobs.",
+    ),
+    "among many in a limited line": (
+        job(state=JobState.QUEUED),
+        Facts((Queue(rate=2.0, states={JobState.QUEUED: 1585}),)),
+        (
+            "It has been in line in queue 'images' for 1 h 0 min, one of 1,585 jobs; the queue is limited to "
+            "2 a second: so many take 13 min at least."
+        ),
     ),
     "paused": (job(state=JobState.QUEUED), Facts((Queue(paused=True),)), "Its queue 'images' is paused."),
     "parked": (
@@ -117,3 +133,42 @@ def test_a_blocked_job_names_what_it_waits_for(states, sentence):
     blocked = job(state=JobState.BLOCKED, depends_on=tuple(it.id for it in parents))
     assert why(blocked, parents, Facts(), NOW) == sentence
     assert all(it.state in ENDS for it in parents) == sentence.startswith("All")
+
+
+class Node(NamedTuple):
+    info: bytes
+    lease_left: float = 15.0
+    sealed: bool = False
+
+
+def node_of(*pools: dict[str, Any]) -> Node:
+    return Node(json.dumps({"queues": ["images"], "report": {"pools": pools}}).encode())
+
+
+def pool_of(running: int, count: int, most: int, concurrency: int = 1) -> dict[str, Any]:
+    told = {"running": running, "count": count, "most": most, "concurrency": concurrency}
+    return {"name": "images", "queues": ["images"], "states": {"busy": 1}, **told}
+
+
+AT_MOST = "and pool 'images' is at its maximum: `millpond pools set images --workers MIN:MAX` allows more."
+
+
+@pytest.mark.parametrize(
+    ("nodes", "ending"),
+    [
+        ([node_of(pool_of(1, 1, 4))], "; the one worker for it is busy, and up to 4 may be started."),
+        ([node_of(pool_of(4, 4, 4))], f"; all 4 workers for it are busy, {AT_MOST}"),
+        (
+            [node_of(pool_of(40, 4, 4, 10)), node_of(pool_of(4, 4, 4))],
+            f"; all 8 workers for it are busy, {AT_MOST}",
+        ),
+        ([node_of(pool_of(0, 0, 2))], "; no worker for it has started yet, and up to 2 may be started."),
+        ([node_of(pool_of(39, 4, 4, 10))], "for 1 h 0 min."),
+        ([node_of(pool_of(4, 4, 4)), node_of(pool_of(3, 4, 4))], "for 1 h 0 min."),
+        ([Node(b'{"queues": ["images"], "report": {"pools": [{"name": 3}]}}')], "for 1 h 0 min."),
+        ([Node(b'{"queues": ["images"], "report": []}')], "for 1 h 0 min."),
+    ],
+)
+def test_a_job_behind_a_full_pool_is_told_so(nodes, ending):
+    it = job(state=JobState.QUEUED)
+    assert why(it, [], Facts(), NOW, live=live(nodes)).endswith(ending)

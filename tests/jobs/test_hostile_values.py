@@ -11,7 +11,7 @@ import pytest
 from millpond import App, JobFailed, JobHandle, Resources, Retry, Snooze, chain
 from millpond.errors import ArgumentsRefused, OptionError, PayloadRefused
 from millpond.execution import MOST_NAME, arun, run
-from millpond.job import JobState, Raised, Returned
+from millpond.job import JobState, Raised, Returned, Unread
 from tests.jobs.jobs import job
 
 HUGE = 10**5000  # Python refuses to print it
@@ -198,7 +198,7 @@ def test_a_class_that_refuses_to_be_made_is_told_at_enqueue():
 async def test_a_class_that_refuses_to_be_made_fails_its_job_and_nothing_else():
     stored = job(task="moody", payload=b'{"what":{"number":13}}')
     for outcome in (run(app, stored), await arun(app, stored)):
-        assert isinstance(outcome, Raised)
+        assert isinstance(outcome, Unread)
         assert "KeyError: 'thirteen'" in outcome.failure.message
 
 

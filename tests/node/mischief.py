@@ -7,8 +7,10 @@ print goes where its own output goes: to whoever started it.
 from __future__ import annotations
 
 import contextlib
+import io
 import locale
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -76,6 +78,24 @@ def change_the_umask() -> None:
     os.umask(0)
 
 
+def limit_its_memory() -> None:
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 20), resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
+def limit_its_time() -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (30, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+
+
+def limit_its_files() -> None:
+    for limit in (resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE):
+        resource.setrlimit(limit, (3, resource.getrlimit(limit)[1]))
+
+
+def replace_its_output() -> None:
+    sys.stdin, sys.stdout, sys.stderr = io.StringIO(), io.StringIO(), io.StringIO()
+
+
 CHANGES: list[Callable[[], None]] = [
     leave_the_folder,
     remove_the_folder,
@@ -85,7 +105,39 @@ CHANGES: list[Callable[[], None]] = [
     leave_a_timer,
     change_the_locale,
     change_the_umask,
+    limit_its_memory,
+    limit_its_time,
+    limit_its_files,
+    replace_its_output,
 ]
+
+
+# --- it changes its process for good ------------------------------------------------------------------------
+def close_its_output() -> None:
+    sys.stdout.close()
+
+
+def close_its_errors() -> None:
+    sys.stderr.close()
+
+
+def close_its_input() -> None:
+    sys.stdin.close()
+
+
+def become_another_user() -> None:
+    os.setgid(65534)
+    os.setuid(65534)
+
+
+def become_another_user_for_now() -> None:
+    os.setegid(65534)
+    os.seteuid(65534)
+
+
+LASTING: list[Callable[[], None]] = [close_its_output, close_its_errors, close_its_input]
+if os.getuid() == 0:
+    LASTING += [become_another_user, become_another_user_for_now]
 
 
 # --- it never ends -----------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ def stop(pid: int, url: str) -> None:
     _stand_still(pid)
     while _is_locked(url):
         os.kill(pid, signal.SIGCONT)
+        until(lambda: not _is_locked(url), "the file's lock is free")  # stopped at once, it would never be
         _stand_still(pid)
 
 

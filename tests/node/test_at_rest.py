@@ -6,8 +6,14 @@ import os
 import threading
 import time
 
-from millpond import Node
+import pytest
+
+from millpond import App, Node, Retry
+from millpond.job import MICROSECONDS
+from millpond.node import claim
 from tests.node.waiting import ended, until
+from tests.stores.acting import put_many, tally
+from tests.stores.places import place
 
 
 def test_the_dead_are_asked_for_only_when_a_lease_may_have_run_out(local):
@@ -55,3 +61,42 @@ def test_a_node_at_rest_that_stops_does_not_wait_for_those_who_sleep(local, star
     node.stop()
     names = {"millpond-resources", "millpond-scaling"}
     until(lambda: not names & {thread.name for thread in threading.enumerate()}, "its threads have ended")
+
+
+@pytest.fixture
+def on_redis(tmp_path):
+    """An app on Redis with nothing in it."""
+    with place("redis", tmp_path) as url:
+        app = App(url)
+        app.store.migrate()
+        yield app
+        app.store.close()
+
+
+def test_a_node_at_rest_goes_on_at_once_with_what_one_claim_does_not_reach(on_redis, start, monkeypatch):
+    """A page of dependents for each look, once a second, would take a quarter of an hour for a million."""
+    monkeypatch.setattr(claim, "POLL", 3600.0)  # no look but one that follows another
+
+    @on_redis.task(retry=Retry(attempts=1))
+    def fail() -> None:
+        raise ValueError("no")
+
+    parent = fail.enqueue()
+    put_many(on_redis.store, 3500, queue="elsewhere", depends_on=(parent.id,))
+    start(on_redis)
+    until(lambda: tally(on_redis.store, "elsewhere") == {"cancelled": 3500}, "the end of all dependents")
+
+
+def test_a_node_at_rest_finds_its_job_behind_very_many_of_others_that_fell_due(on_redis, start, monkeypatch):
+    monkeypatch.setattr(claim, "POLL", 3600.0)
+
+    @on_redis.task
+    def five() -> int:
+        return 5
+
+    store = on_redis.store
+    put_many(store, 3500, queue="elsewhere", delay=60.0, fresh=True)
+    handle = five.using(delay=61.0).enqueue()
+    store.clock.shift += 120 * MICROSECONDS
+    start(on_redis)
+    assert handle.result(timeout=30) == 5

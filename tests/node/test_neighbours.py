@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
+import sys
 import time
 
 import pytest
@@ -65,6 +67,50 @@ def test_jobs_that_must_run_alone_keep_nobody_else_from_running(local, start, tm
     assert not any(handle.job().state == JobState.COMPLETED for handle in handles)
     go.touch()
     assert {job.crashes for job in all_ended(handles)} == {0}
+
+
+def is_first(path: str) -> bool:
+    try:
+        open(path, "x").close()
+    except FileExistsError:
+        return False
+    return True
+
+
+async def leave() -> None:
+    sys.exit(3)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda loop: setattr(loop, "forgotten", loop.create_task(leave())),
+        lambda loop: loop.call_soon(sys.exit, 3),
+        lambda loop: loop.stop(),
+    ],
+    ids=["task", "callback", "stop"],
+)
+def test_those_in_a_loop_that_a_job_ended_run_again_and_pay_nothing(local, start, tmp_path, end):
+    local.pool("default", workers=1, kind="async", concurrency=4)
+    go, once = tmp_path / "go", tmp_path / "once"
+
+    @local.task(retry=Retry(attempts=1, max_crashes=1))
+    async def beside(path: str) -> None:
+        await asyncio.to_thread(hold, path)
+
+    @local.task
+    async def end_the_loop(path: str) -> None:
+        if is_first(path):
+            end(asyncio.get_running_loop())
+
+    start(local)
+    handles = beside.enqueue_many([(str(go),)] * 3)
+    until(lambda: all(handle.job().started_at for handle in handles), "they run")
+    end_the_loop.enqueue(str(once))
+    until(lambda: all(handle.job().attempt == 1 for handle in handles), "their worker has died")
+    go.touch()
+    jobs = all_ended(handles)
+    assert {(job.state, job.errors, job.crashes) for job in jobs} == {(JobState.COMPLETED, 0, 0)}
 
 
 def test_a_pool_of_several_queues_does_not_wait_behind_an_empty_one(app, start, monkeypatch):

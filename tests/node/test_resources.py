@@ -122,6 +122,20 @@ def test_a_job_that_lies_is_learned_and_those_after_it_are_given_what_they_use(l
     assert given.memory > 150 * MB
 
 
+def test_a_declaration_that_is_kept_is_not_overruled(local, start, crowd, caplog):
+    local.pool("default", workers=4)
+    honest = local.task(resources=Resources(memory="200MB"))(hold)
+    node = start(local, budget=Resources(memory="420MB"))
+    ended(honest.enqueue(185 * MB, str(crowd.folder)))
+    until(lambda: node._state.budget.needs.longest(honest.name), "the node has learned")
+    until(lambda: not node._state.budget.measured.by_job, "it was seen to end")
+    crowd.most = 0
+    jobs = all_ended(honest.enqueue_many([(185 * MB, str(crowd.folder))] * 4))
+    assert {(job.state, job.attempt) for job in jobs} == {(JobState.COMPLETED, 1)}
+    assert crowd.stop() == 2
+    assert "declares" not in caplog.text
+
+
 def test_beyond_the_budget_the_newest_is_stopped_which_costs_it_no_error_and_all_get_done(
     local, start, crowd, tmp_path
 ):

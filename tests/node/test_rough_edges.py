@@ -83,7 +83,7 @@ def test_what_the_old_run_of_a_job_that_came_back_tells_is_not_taken_for_the_new
     pool.held[job.id] = pool._task(pool._crew, job)
     for token in (job.token - 1, job.token):
         pool._noted(job.id.encode() + TOKEN.pack(token) + b"%d" % token)
-    assert still._loop._progress() == [Progress(job.id, job.token, b"%d" % job.token)]
+    assert still._loop._running.progress() == [Progress(job.id, job.token, b"%d" % job.token)]
     pool.held.clear()
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
+from millpond.api.gathering import decision_document
 from millpond.node.decisions import Telling, read_decisions, share_of
-from millpond.node.events import ScaledDown, ScaledUp
+from millpond.node.events import PoolFlaps, ScaledDown, ScaledUp
 from millpond.node.state import NodeState
+from millpond.node.wording import level_of
 from millpond.pool_settings import PoolSettings
 from millpond.rules.observation import Limits, Memory, Observation, Policy, TaskLoad
 from millpond.rules.scale import Fixed, ScaleForWait
@@ -49,6 +53,48 @@ class Pool:
 @pytest.fixture
 def by_wait() -> Pool:
     return Pool(ScaleForWait(10.0))
+
+
+def test_every_decision_that_is_written_down_has_its_fields(by_wait):
+    by_wait.seen(busy=4)
+    by_wait.seen(80, busy=4)
+    by_wait.telling.flush()
+    (line,) = read_decisions(by_wait.state.store, 1)
+    fields = ("current", "target", "action", "queue_depth", "busy_workers")
+    assert [line[name] for name in fields] == [4, 10, "grow", 80, 4]
+    by_wait.seen(busy=4)
+    by_wait.seen(busy=3)
+    by_wait.telling.flush()
+    (line,) = read_decisions(by_wait.state.store, 1)
+    assert [line[name] for name in fields] == [4, 3, "shrink", 0, 3]
+
+
+def test_decisions_of_an_older_version_are_still_read(by_wait):
+    store = by_wait.state.store
+    written: list[dict[str, Any]] = [
+        {"before": 4, "after": 1},
+        {"before": 2, "after": 2},
+        {"sentence": "images"},
+        {"before": []},
+    ]
+    for older in written:
+        store.log("decisions", [msgspec.json.encode({"pool": "images", **older})], limit=0, keep=10)
+    found = [(line["current"], line["target"], line["action"]) for line in read_decisions(store, 4)]
+    assert found == [(4, 1, "shrink"), (2, 2, "stay"), (None, None, None), (None, None, None)]
+    assert [decision_document(dict(line))["action"] for line in read_decisions(store, 2)] == [None, None]
+
+
+def test_a_pool_that_flaps_is_told_of_once_a_minute(by_wait):
+    by_wait.settings = by_wait.settings._replace(least=0)
+    by_wait.seen(busy=0)
+    for _ in range(60):
+        by_wait.seen(1, busy=0, starting=1)
+        by_wait.seen(busy=0)
+    lines = [event for event in by_wait.heard if level_of(event) >= logging.INFO]
+    assert lines == [
+        ScaledUp("images", 0, 1, lines[0].sentence),
+        PoolFlaps("images", 0, 1, 59, 1),
+    ]
 
 
 def test_workers_that_were_idle_are_said_to_have_been(by_wait):

@@ -11,12 +11,12 @@ from millpond.job import ENDS, Job
 BOUND = 30.0
 
 
-def until(question: Callable[[], Any], what: str = "it") -> Any:
+def until(question: Callable[[], Any], what: str = "it", bound: float = BOUND) -> Any:
     """Ask until the answer is true; returns it."""
-    end = time.monotonic() + BOUND
+    end = time.monotonic() + bound
     while not (answer := question()):
         if time.monotonic() > end:
-            raise AssertionError(f"{what} did not come true within {BOUND:g} s")
+            raise AssertionError(f"{what} did not come true within {bound:g} s")
         time.sleep(0.005)
     return answer
 

@@ -17,9 +17,19 @@ import pytest
 
 from millpond.current import running
 from millpond.errors import OptionError
-from millpond.node.events import JobCompleted, JobDied, NodeEvents, NodeStarted, StoreLost
+from millpond.node import logs
+from millpond.node.events import (
+    JobCompleted,
+    JobDied,
+    JobRetried,
+    NodeEvents,
+    NodeStarted,
+    ScaledUp,
+    StoreLost,
+)
 from millpond.node.logs import BackgroundHandler, JsonFormatter, TextFormatter, log_events, set_up, take_down
-from millpond.node.redaction import LONGEST, on_one_line, shown, without_secrets
+from millpond.node.redaction import LONGEST, on_one_line, shown
+from millpond.redaction import without_secrets
 from tests.node_health.test_events import job
 
 LIMIT = 10  # seconds for what takes milliseconds
@@ -69,6 +79,17 @@ def test_completed_jobs_are_logged_when_asked_for_only():
     assert lines_of(completed) == []
     (line,) = lines_of(completed, level=logging.DEBUG)
     assert json.loads(line)["wait"] == 0.25
+
+
+def test_a_line_for_people_has_instants_as_times_and_says_nothing_twice():
+    said = "images 1 -> 2: oldest wait 3.1 s of 10 s; capped by memory"
+    retried = JobRetried("a", "jobs.send", "mail", 1, 7, "raised", None, None, 1_794_988_832_937_304)
+    texts = lines_of(retried, ScaledUp("images", 1, 2, said), log_format="text")
+    assert "retry_at=2026-11-18T" in texts[0]
+    assert texts[1].count("oldest wait 3.1 s") == 1
+    documents = [json.loads(line) for line in lines_of(retried, ScaledUp("images", 1, 2, said))]
+    assert documents[0]["retry_at"] == 1_794_988_832_937_304, "programs get what the stores have"
+    assert documents[1]["sentence"] == said
 
 
 def test_a_list_is_written_as_one():
@@ -195,6 +216,20 @@ def test_long_text_is_cut_and_never_takes_long():
         text = shown(piece * 1_000_000)
         assert len(text) <= LONGEST + 1
     assert shown("x" * 5_000 + "end", keep="end").endswith("end")
+
+
+def test_a_storm_of_long_messages_is_cut_short(monkeypatch):
+    """Looking for secrets costs time for each character, in the process that hands out the jobs."""
+    monkeypatch.setattr(logs, "monotonic", lambda: 5.0)  # all of it in one second
+    lines = [json.loads(line) for line in lines_of(*[DIED._replace(message="-eyJ" * 2_000)] * 200)]
+    lengths = [len(line["error_message"]) for line in lines]
+    assert lengths[0] == LONGEST + 1
+    assert lengths[-1] == logs.BRIEF + 1
+    assert sum(lengths) < 2 * logs.AT_LENGTH
+    monkeypatch.setattr(logs, "monotonic", lambda: 6.0)
+    assert (
+        len(json.loads(lines_of(DIED._replace(message="-eyJ" * 2_000))[0])["error_message"]) > logs.BRIEF + 1
+    )
 
 
 def test_a_secret_that_lies_on_the_cut_is_not_shown():

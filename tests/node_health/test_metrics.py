@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from millpond.node.figures import NODE, NODE_CURVES, POOL, RECURRING, RESOURCES
+from millpond.node.figures import NODE, NODE_CURVES, POOL, RECURRING, RESOURCES, STORE_RETRIES
 from millpond.node.metrics import MOST_TASKS, render
 from millpond.node.report import NodeReport, RecurringReport, TickingReport
 from millpond.node.tally import Durations, Tally
@@ -141,6 +141,12 @@ def test_words_that_are_not_known_are_counted_as_others():
     assert of_pool("mail", found, "millpond_pool_workers_ended_total", reason="other") == 1
     assert found["millpond_node_store_errors_total", (("kind", "other"),)] == 3
     assert found["millpond_node_store_errors_total", (("kind", "busy"),)] == 1
+
+
+def test_transactions_that_the_store_repeated_are_counted_by_kind():
+    found = samples(node(store_retries={"deadlock": 7}))
+    counts = {kind: found["millpond_store_retries_total", (("kind", kind),)] for kind in STORE_RETRIES}
+    assert counts == {"deadlock": 7, "serialization": 0, "session": 0, "silence": 0}
 
 
 def test_of_very_many_recurring_tasks_those_in_trouble_are_told():

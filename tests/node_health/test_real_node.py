@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from millpond import App
 from millpond.node.health import HealthServer
 from millpond.node.node import Node
 from millpond.node.probes import HealthOptions
+from tests.node.waiting import until
 from tests.node_health import jobs
 from tests.node_health.test_health_port import ask, body
 
@@ -35,3 +37,18 @@ def test_a_node_is_ready_while_it_runs_and_not_before_and_after():
         assert ask(server, "/livez").status == 503
     finally:
         server.stop()
+
+
+def test_jobs_of_a_paused_queue_are_no_work_that_a_pool_is_behind_with():
+    app = App("memory://")
+    app.pool("both", queues=["held", "slow"], workers=(1, 1))
+    for queue, number in (("held", 50), ("slow", 3)):
+        task = app.task(name=queue, queue=queue)(abs)
+        app.store.configure(queue=queue, paused=queue == "held", rate=0.001 if queue == "slow" else None)
+        task.enqueue_many([(value,) for value in range(number)])
+    with Node(app) as node:
+        (pool,) = until(
+            lambda: [pool for pool in node.report().pools if pool.rates], "the queues being counted"
+        )
+    assert pool.rates == {"slow": 0.001}
+    assert pool.waiting <= 3

@@ -5,9 +5,11 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import threading
 
 import pytest
 
+from millpond.node import orphans
 from tests.node_signals.programs import program
 
 # Makes an orphan and a child of its own, both dead; looks twice; says what became of them.
@@ -75,3 +77,44 @@ def test_an_ordinary_process_reaps_nobody():
     assert said[0] == "needed False"
     assert said[1] == "first []"
     assert "child 7" in said
+
+
+def test_no_other_thread_notices_that_the_collector_was_asked():
+    """A tuple that a thread is making may have no second owner: the interpreter refuses to finish it then."""
+    over, errors = threading.Event(), []
+
+    def make_tuples() -> None:
+        while not over.is_set():
+            try:
+                tuple(number for number in range(1000))
+            except SystemError as error:
+                errors.append(error)
+
+    threads = [threading.Thread(target=make_tuples) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for _ in range(20):
+        orphans.freeze()
+        orphans._claimed()
+        orphans.unfreeze()
+    over.set()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+
+
+class Lasting(subprocess.Popen[bytes]):
+    """A Popen of somebody's own kind."""
+
+
+def test_the_children_of_this_program_are_known_before_and_after_the_freeze():
+    with subprocess.Popen(["sleep", "60"]) as one, Lasting(["sleep", "60"]) as other:
+        wanted = {one.pid, other.pid}
+        assert orphans._claimed() >= wanted
+        orphans.freeze()
+        assert orphans._claimed() >= wanted
+        orphans.unfreeze()
+        assert orphans._claimed() >= wanted
+        one.kill()
+        other.kill()
+    assert not orphans._claimed() & wanted

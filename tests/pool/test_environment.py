@@ -85,7 +85,7 @@ def test_every_variable_has_its_example() -> None:
 
 def test_every_option_that_can_be_text_has_a_variable() -> None:
     options = {option for option, _ in VARIABLES.values()}
-    assert options == {"max_workers", *PoolKeywords.__annotations__} - {"context"}
+    assert options == {"max_workers", *PoolKeywords.__annotations__} - {"context", "on_callback_error"}
 
 
 def test_named_sizes_work_from_the_environment(variables: SetVariables) -> None:

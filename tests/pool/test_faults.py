@@ -7,6 +7,7 @@ import sys
 import textwrap
 import threading
 import time
+import traceback
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,7 @@ def test_a_segfault_leaves_its_python_stack_on_the_error():
         error = pool.submit(faults.segfault_if, 1, {1}).exception(LONG)
     assert isinstance(error, WorkerDied)
     assert "segfault_if" in error.stack
+    assert "segfault_if" in "".join(traceback.format_exception(error))
 
 
 @pytest.mark.parametrize("how", ["sleep", "gil", "signals", "spin"])

@@ -25,6 +25,7 @@ pytestmark = pytest.mark.timeout(40)
 
 # --- accepted ------------------------------------------------------------------------------------------
 GOOD: list[dict[str, Any]] = [
+    {"on_callback_error": print},
     {"max_tasks_per_child": 5},
     {"min_workers": 0},
     {"min_workers": None},
@@ -131,6 +132,16 @@ def test_a_pool_shows_its_name_kind_and_size() -> None:
 def test_a_thread_pool_refuses_what_threads_cannot_do_and_says_why(option: str, value: Any) -> None:
     with pytest.raises(OptionError, match=rf"^{option} cannot be had with kind='thread': .{{20,}}"):
         Pool(1, kind="thread", **{option: value})
+
+
+def test_threads_are_there_on_every_system_and_processes_only_on_linux(
+    new_pool: Callable[..., Pool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.platform", "darwin")
+    with pytest.raises(OptionError, match="needs Linux; kind='thread' works everywhere"):
+        Pool(1)
+    pool = new_pool(1, kind="thread", max_queue_age=60)
+    assert pool.submit(tasks.square, 7).result(PATIENCE) == 49
 
 
 def test_a_thread_pool_refuses_a_start_method() -> None:

@@ -6,10 +6,11 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -160,6 +161,26 @@ def test_an_idle_pool_shows_its_idle_workers(kind: str, new_pool: MakePool, list
             ("idle", None, None)
         }
         eventually(lambda: sum(row.tasks_done for row in pool.statistics().workers) == 4)
+
+
+@pytest.mark.parametrize("kind", ["process", "thread"])
+def test_a_workers_row_has_a_number_that_stays_instants_and_tasks_by_their_end(
+    kind: str, new_pool: MakePool
+) -> None:
+    began, nothing = time.time(), cast("Any", None)
+    pool = new_pool(1, kind=kind)
+    with pool:
+        pool.submit(tasks.square, 2).result(PATIENCE)
+        (first,) = pool.statistics().workers
+        with pytest.raises(TypeError):
+            pool.submit(tasks.square, nothing).result(PATIENCE)
+        eventually(lambda: pool.statistics().workers[0].failed == 1)
+        (row,) = pool.statistics().workers
+    assert (row.tasks_done, row.completed, row.failed) == (2, 1, 1)
+    assert row.id == first.id
+    assert began - 1 <= row.started_at <= time.time()
+    assert row.started_at == pytest.approx(first.started_at, abs=0.5)
+    assert row.task_started_at is None
 
 
 def test_a_worker_that_will_be_replaced_is_draining(new_pool: MakePool, gate: Gate) -> None:

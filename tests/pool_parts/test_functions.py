@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from millpond.pool.functions import REMEMBERED, Functions, name_of
+from millpond.pool.payload import Names
 
 
 @pytest.fixture
@@ -134,15 +135,35 @@ def test_several_threads_may_learn_at_once(functions):
     assert len(functions._known) <= REMEMBERED
 
 
-def test_what_main_must_hold_is_pickled_once(functions):
-    first = functions.prepare([name_of, Greeter])
-    second = functions.prepare([Greeter, name_of])
-    assert [definition.item for definition in first] == [name_of, Greeter]
-    assert first == second[::-1]
-    assert pickle.loads(first[0].data) == ("name_of", name_of)
-    for _ in range(10 * REMEMBERED):
-        functions.prepare([new_function()])
-    assert len(functions._definitions) <= 8 * REMEMBERED
+@pytest.fixture
+def main(monkeypatch):
+    """The namespace of `__main__`, put back afterwards."""
+    space = sys.modules["__main__"].__dict__
+    before = dict(space)
+    yield space
+    space.clear()
+    space.update(before)
+
+
+def test_what_main_must_hold_is_pickled_once_and_anew_when_it_has_changed(functions, main):
+    exec("def helper(): return 1\ndef task(): return helper()", main)
+    names = Names(frozenset({"task"}))
+    (first,) = functions.prepare(names)
+    assert functions.prepare(names) == (first,)
+    exec("def helper(): return 2", main)
+    assert functions.prepare(names)[0] is first
+    assert len(functions.prepare(names)) == 2
+
+
+def test_a_function_gets_a_new_number_when_a_global_that_it_uses_has_changed(functions, main):
+    exec("def helper(): return 1\ndef task(): return helper()", main)
+    first = functions.find(main["task"])
+    first.estimate = 0.25
+    assert functions.find(main["task"]) is first
+    exec("def helper(): return 2", main)
+    second = functions.find(main["task"])
+    assert second.number > first.number
+    assert second.estimate == 0.25
 
 
 def test_what_cannot_be_pickled_raises_and_is_not_remembered(functions):

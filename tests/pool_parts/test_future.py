@@ -3,6 +3,7 @@
 import asyncio
 import concurrent.futures
 import logging
+import sys
 import threading
 from collections import deque
 from concurrent.futures import (
@@ -18,11 +19,16 @@ from typing import Any
 
 import pytest
 
-from millpond.pool.future import PoolFuture
+from millpond.pool.future import LAZY, PoolFuture
+from millpond.pool.notices import Notices
+from millpond.pool.options import PoolOptions
+from tests.pool.tasks import eventually
 
 
 class Owner:
     """Cancels as the engines do: pending only, under its own lock."""
+
+    options = PoolOptions(1, 1)
 
     def __init__(self, drive=lambda future: None):
         self.lock = threading.Lock()
@@ -67,7 +73,7 @@ def settled(value=None, error=None):
 
 
 def lazy_parts(future):
-    return {name for name in vars(future) if name.startswith("_lazy")}
+    return LAZY.keys() & vars(future).keys()
 
 
 # --- laziness ---------------------------------------------------------------------------------------
@@ -411,3 +417,51 @@ def test_as_completed_yields_each_once_when_a_result_comes_while_it_looks(monkey
         if done is future:
             other.settle(2, None, None)
     assert found == [future, other]
+
+
+@pytest.mark.parametrize("stop", range(1, 9))
+def test_a_debugger_between_two_lines_of_the_setter_loses_no_wake_up(stop):
+    future = pending()
+    finished = None
+    lines = 0
+
+    def trace(frame, event, _):
+        nonlocal finished, lines
+        if frame.f_code is not PoolFuture.settle.__code__:
+            return None
+        lines += event == "line"
+        if event == "line" and lines == stop:
+            finished = wait_elsewhere([future], ALL_COMPLETED)
+            event_or_waiter = lambda: finished.is_set() or vars(future).get("_waiters")
+            eventually(event_or_waiter)
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        future.settle(1, None, None)
+    finally:
+        sys.settrace(before)
+    assert finished is None or finished.wait(5), "wait() did not notice the result"
+
+
+def test_a_waiter_that_is_told_of_many_at_once_has_each_of_them():
+    notices = Notices()
+    notices.collect_here()
+    futures = [pending() for _ in range(10)]
+    finished = wait_elsewhere(futures, ALL_COMPLETED)
+    eventually(lambda: all(vars(future).get("_waiters") for future in futures))
+    for future in futures:
+        future.settle(1, None, notices)
+    assert not finished.wait(0.05)
+    notices.tell()
+    assert finished.wait(5)
+
+
+def test_what_another_thread_finishes_is_told_at_once():
+    notices = Notices()
+    future = pending()
+    finished = wait_elsewhere([future], ALL_COMPLETED)
+    eventually(lambda: vars(future).get("_waiters"))
+    future.settle(1, None, notices)
+    assert finished.wait(5)

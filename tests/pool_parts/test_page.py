@@ -76,7 +76,7 @@ def test_a_page_that_cannot_be_mapped_leaves_no_descriptor(monkeypatch):
     def refuse(*_):
         raise OSError("no memory")
 
-    monkeypatch.setattr(os, "memfd_create", lambda *_: descriptor)
+    monkeypatch.setattr(layout, "memfd_create", lambda *_: descriptor)
     monkeypatch.setattr(mmap, "mmap", refuse)
     with pytest.raises(OSError, match="no memory"):
         Page.create("millpond-test")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millpond.pool.payload import ASIDE, Aside, Packed, define, pack, unpack
+from millpond.pool.payload import ASIDE, Aside, Names, Packed, pack, unpack
 
 calm = settings(deadline=None)
 BIG = ASIDE + 1000
@@ -281,32 +281,23 @@ def main(monkeypatch):
     return space
 
 
-def test_what_lives_in_main_is_named_and_collected_for_a_stranger(main):
+def test_what_lives_in_main_is_named_for_a_stranger(main):
     packed = pack((main["double"], main["Point"]()), by_value=True)
-    assert packed.definitions == [main["double"], main["Point"]]
+    assert packed.names == Names(frozenset({"double", "Point"}))
     assert deliver(packed)[0] is main["double"]  # by name: here it is the same
 
 
-def test_what_lives_in_main_is_only_named_for_a_relative(main):
+def test_what_lives_in_main_needs_nothing_for_a_relative(main):
     for value in (main["double"], [main["double"], lambda: 0]):
         packed = pack(value, by_value=False)
-        assert not packed.definitions
+        assert packed.names is None
         got = unpack(packed.data)
         assert (got[0] if isinstance(got, list) else got) is main["double"]
 
 
-def test_definitions_carry_functions_and_classes_by_value(main, monkeypatch):
-    double, point = define(main["double"]), define(main["Point"])
-    monkeypatch.delattr(sys.modules["__main__"], "double")
-    monkeypatch.delattr(sys.modules["__main__"], "Point")
-    name, function = pickle.loads(double)
-    assert (name, function(4)) == ("double", 8)
-    assert pickle.loads(point)[0] == "Point"
-
-
 def test_what_main_no_longer_holds_travels_by_value(main):
     packed = pack(main["gone"], by_value=True)
-    assert not packed.definitions
+    assert packed.names is None
     assert unpack(packed.data)() == "gone"
 
 

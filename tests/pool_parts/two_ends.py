@@ -10,7 +10,7 @@ from collections import deque
 from millpond.pool import page as layout
 from millpond.pool.functions import Function
 from millpond.pool.link import Link
-from millpond.pool.options import TaskOptions
+from millpond.pool.options import PoolOptions, TaskOptions
 from millpond.pool.outbox import Outbox
 from millpond.pool.page import Page
 from millpond.pool.task import Task
@@ -18,6 +18,8 @@ from millpond.pool.task import Task
 
 class Nobody:
     """An owner that neither cancels nor drives."""
+
+    options = PoolOptions(1, 1)
 
     def cancel(self, future):
         return False

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, Self
@@ -111,10 +111,7 @@ class Fleet:
         }
         with log.open("wb") as said:
             process = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", self.member),
-                    *(str(self.lease), str(self.grace), str(ready), *words),
-                ],
+                self.command(ready, *words),
                 env=environment,
                 cwd=ROOT,
                 stdout=said,
@@ -123,8 +120,16 @@ class Fleet:
         member = Member(label, process, ready, log)
         self.members.append(member)
         if wait:
-            self.until(member.ready.exists, f"{label} serves")
+            self.until(lambda: self.serves(member), f"{label} serves")
         return member
+
+    def command(self, ready: Path, *words: str) -> list[str]:
+        """The program that is a node, with what it is told."""
+        return [sys.executable, "-m", self.member, str(self.lease), str(self.grace), str(ready), *words]
+
+    def serves(self, member: Member) -> bool:
+        """Has it begun to serve?"""
+        return member.ready.exists()
 
     def kill(self, member: Member) -> None:
         """SIGKILL of the supervisor."""
@@ -139,6 +144,20 @@ class Fleet:
                 stop(member.pid, self.url)
                 yield
             finally:
+                member.process.send_signal(signal.SIGCONT)
+
+    @contextmanager
+    def frozen(self, member: Member) -> Iterator[None]:
+        """SIGSTOP of the supervisor and of everything under it, and SIGCONT."""
+        with self.evidence.fault(Kind.FROZEN, pid=member.pid, node=member.label):
+            under: list[int] = []
+            try:
+                stop(member.pid, self.url)
+                under = [*children(member.pid), *member.workers()]
+                _signal(under, signal.SIGSTOP)
+                yield
+            finally:
+                _signal(under, signal.SIGCONT)
                 member.process.send_signal(signal.SIGCONT)
 
     def terminate(self, member: Member, exit_takes: float = EXIT) -> int:
@@ -164,9 +183,13 @@ class Fleet:
         while not (answer := question()):
             assert time.monotonic() < end, f"{what}: not within {bound:g} s\n{self.said()}"
             for member in self.members:
-                assert member.process.poll() in (None, 0, -signal.SIGKILL), self.said()
+                assert self.is_well(member), self.said()
             time.sleep(0.01)
         return answer
+
+    def is_well(self, member: Member) -> bool:
+        """Does it live, or has it left as it was asked to, or been killed?"""
+        return member.process.poll() in (None, 0, -signal.SIGKILL)
 
     def said(self) -> str:
         """The last words of every node."""
@@ -208,6 +231,13 @@ def fleet_on(name: str, folder: Path, **options: Any) -> Iterator[Fleet]:
     folder.mkdir()
     with place(name, folder) as url, Fleet(url, folder, **options) as fleet:
         yield fleet
+
+
+def _signal(pids: list[int], number: int) -> None:
+    """To those of them that are still there."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def children(pid: int) -> list[int]:

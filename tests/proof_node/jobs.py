@@ -16,9 +16,17 @@ import time
 from millpond import App, Retry, RetryAfter, Snooze, current_job
 from tests.history import Evidence, witnessed
 from tests.history.evidence import FOLDER, NODE
-from tests.node.mischief import CHANGES, CRASHED, MISCHIEF, RETURNED, TIMED_OUT, print_a_hundred_megabytes
+from tests.node.mischief import (
+    CHANGES,
+    CRASHED,
+    MISCHIEF,
+    RETURNED,
+    TIMED_OUT,
+    limit_its_files,
+    print_a_hundred_megabytes,
+)
 
-STORE, HEART, POOLS = "MILLPOND_PROOF_STORE", "MILLPOND_PROOF_HEART", "MILLPOND_PROOF_POOLS"
+STORE, HEART, POOLS = "MILLPOND_TEST_PROOF_STORE", "MILLPOND_TEST_PROOF_HEART", "MILLPOND_TEST_PROOF_POOLS"
 UNLUCKY = Retry(first=0, max_crashes=1000, max_lost=1000)  # for jobs that others do harm to
 
 app = App(os.environ.get(STORE, "memory://"))
@@ -31,6 +39,7 @@ for name, options in json.loads(os.environ.get(POOLS, '{"default": {"workers": [
 arrived: list[int] = []  # the coroutines that this worker has begun
 HOSTILE = {act.__name__: (act, end) for act, end in MISCHIEF.items()}
 HOSTILE |= {act.__name__: (act, RETURNED) for act in (*CHANGES, print_a_hundred_megabytes)}
+del HOSTILE[limit_its_files.__name__]  # its evidence goes to a file, after it
 
 
 @app.task(retry=UNLUCKY)

@@ -57,6 +57,10 @@ class Proxy:
         """What waited goes on."""
         self._flows.set()
 
+    def lead_to(self, url: str) -> None:
+        """New connections go to this server, as when a name is given to another one."""
+        self._server = (urlsplit(url).hostname, urlsplit(url).port)
+
     def lose_all(self) -> None:
         """Whatever is open now stays open, and nothing comes through it any more; new connections work."""
         with self._guard:

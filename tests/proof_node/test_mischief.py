@@ -26,13 +26,13 @@ def test_jobs_that_misbehave_are_contained_and_the_others_do_not_notice(
     with fleet_on(name, tmp_path, pools={"default": {"workers": 3}}) as fleet:
         wanted = {job: end for _ in range(rounds) for job, end in a_round().items()}
         loud = jobs.misbehave.using(timeout=120).enqueue(LOUD)  # however slow the disk is
-        wanted[loud.id] = RETURNED  # once: all of it is in the node's log
+        wanted[loud.id] = RETURNED
         node = fleet.start()
         done = fleet.drained(3600)
         assert {job: end_of(done[job]) for job in wanted} == wanted, fleet.said()
         assert not any(job.crashes for job in done.values() if job.id not in wanted)
         fleet.judge(Rules(ends={job: [end.state] for job, end in wanted.items()}))
-        assert node.log.stat().st_size > MEGABYTES * 1_000_000
+        assert node.log.stat().st_size < MEGABYTES * 1_000_000 / 2  # the node cuts it short
         assert fleet.terminate(node) == 0, fleet.said()
         strays = [int(job.result or b"") for job in done.values() if has_left_something(job)]
         assert len(strays) == 3 * rounds

@@ -76,7 +76,7 @@ def test_the_neighbours_of_a_job_that_kills_its_worker_run_again_alone_and_pay_n
 @pytest.mark.parametrize(
     ("number", "crashes", "rounds"),
     [
-        pytest.param(1000, 1, 1, marks=pytest.mark.timeout(300)),
+        pytest.param(150, 1, 1, marks=pytest.mark.timeout(300)),
         pytest.param(10_000, 2, 3, marks=pytest.mark.slow),
     ],
 )

@@ -93,7 +93,13 @@ def test_jobs_of_the_future_take_no_memory_in_the_supervisor(name: str, number: 
 
 
 def future(number: int) -> NewJob:
-    return NewJob(id=f"f{number:07}", task=jobs.work.name, payload=b"{}", delay=86_400.0, fresh=True)
+    return NewJob(
+        id=f"00000000-0000-4000-8000-{number:012}",
+        task=jobs.work.name,
+        payload=b"{}",
+        delay=86_400.0,
+        fresh=True,
+    )
 
 
 def ten_more(fleet: Fleet, node: Member) -> None:

@@ -74,8 +74,8 @@ class Herd(Fleet):
 
             address, namespace = address_and_name(self.url)
             with redis.Redis.from_url(address) as server:
-                for key in server.scan_iter(f"*{namespace}*:ticks", count=100_000):
-                    yield from (member.decode().split("\0") for member in server.zrange(key, 0, -1))
+                for key in server.scan_iter(f"*{namespace}*:ticks:*", count=100_000, _type="set"):
+                    yield from (member.decode().split("\0") for member in server.smembers(key))
 
     def ticks(self, task: RecurringTask[..., Any]) -> list[int]:
         """The instants of one task that have a row."""

@@ -26,13 +26,23 @@ from millpond.job import (
 )
 from millpond.rules.lifecycle import settle as verdict_on
 from millpond.store.protocol import Claim, Filter, Retention
+from tests.stores.acting import id_of
 
 QUEUES = ("default", "mail", "a.b-c_9")
 TASKS = ("send", "Send", "weigh")
 NODES = tuple(f"n{number}" for number in range(60))
 HOSTS = {node: f"h{number % 2}" for number, node in enumerate(NODES)}
-# Ids whose order as bytes is not their order in any language.
-IDS = tuple(f"{letter}{number}" for number in range(10) for letter in ("a", "B", "á", "_"))
+# Ids whose order as bytes is not that of their names in any language; and some of version 7, which Redis
+# keeps by time, with others between them.
+IDS = tuple(
+    id_
+    for number in range(7)
+    for id_ in (
+        *(id_of(f"{letter}{number}") for letter in ("a", "B", "á", "_")),
+        f"019a7b{number}0-0000-7000-8000-000000000000",
+        f"019a7b{number}0-4000-4000-8000-000000000000",
+    )
+)
 SLOTS = ("tenant-1", "tenant-2", "printer")
 FAILURE = Failure("ValueError", "no")
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
+from uuid import NAMESPACE_OID, uuid5
 
 from millpond.errors import OutcomeUnknown, StoreBusy, StoreUnavailable
 from millpond.job import Job, JobState, NewJob, Returned, Settlement
@@ -37,6 +38,7 @@ class Hand:
             self.store = SQLiteStore(self.store.path, busy=busy)
         self.name = name
         self.folder = folder
+        self.deferred: list[Settlement] = []  # ends that another's lock kept out
 
     def note(self, word: str, lines: list[str]) -> None:
         """Append to a file of evidence, outside the store."""
@@ -74,8 +76,9 @@ class Hand:
         while True:
             self.note("executed", [job.id for job in jobs])
             sequence += 1
-            jobs = self.exchange(sequence, [_done(job) for job in jobs])
-            if not jobs and self.all_ended(number):
+            settlements = self.deferred + [_done(job) for job in jobs]
+            jobs = self.exchange(sequence, settlements)
+            if not jobs and not self.deferred and self.all_ended(number):
                 return
 
     def exchange(self, sequence: int, settlements: list[Settlement]) -> list[Job]:
@@ -90,12 +93,19 @@ class Hand:
             except OutcomeUnknown:
                 self.note("OutcomeUnknown", [self.name])
                 held = self.insist(lambda: self.store.held(self.name))
-                if held.sequence == sequence:  # it was done: what we hold now, we claimed in it
-                    return list(held.jobs)
+                if held.sequence == sequence:  # it was done: what we hold now was deferred or claimed in it
+                    kept = {(job.id, job.token) for job in held.jobs}
+                    self.deferred = [said for said in settlements if (said.id, said.token) in kept]
+                    known = {said.id for said in self.deferred}
+                    return self.whole([job.id for job in held.jobs if job.id not in known])
             else:
                 self.note("stale", list(answer.stale))
                 assert not answer.replayed
+                self.deferred = [said for said in settlements if said.id in answer.deferred]
                 return list(answer.claimed)
+
+    def whole(self, ids: list[str]) -> list[Job]:
+        return [job for job in self.insist(lambda: self.store.get(ids)) if job is not None]
 
     def all_ended(self, number: int) -> bool:
         counts = self.insist(self.store.counts)
@@ -108,9 +118,8 @@ class Hand:
     def fill(self, number: int) -> None:
         """Store jobs, and note each one that was acknowledged."""
         for first in range(0, number, 10):
-            jobs = [
-                NewJob(id=f"{self.name}-{n:06}", task="t", payload=b"{}") for n in range(first, first + 10)
-            ]
+            ids = [str(uuid5(NAMESPACE_OID, f"{self.name}-{n}")) for n in range(first, first + 10)]
+            jobs = [NewJob(id=id_, task="t", payload=b"{}") for id_ in ids]
             self.until_answered(partial(self.store.enqueue, jobs))
             self.note("acknowledged", [job.id for job in jobs])
 

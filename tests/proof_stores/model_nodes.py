@@ -17,6 +17,7 @@ from millpond.store.protocol import (
     Exchanged,
     Filter,
     Held,
+    HeldJob,
     NodeRecord,
     Progress,
     Rescued,
@@ -57,11 +58,15 @@ class Model(Jobs):
         if node in self.graves or (known and known.sealed):
             raise NodeRefused(node)
         length = round(lease * MICROSECONDS)
-        if known and known.lease_until > self.now:
+        if known and self._is_fresh(known):
             known.host, known.info, known.lease_until, known.lease = host, info, self.now + length, length
         else:
             sequence = known.sequence if known else 0
             self.nodes[node] = Node(host, info, self.now + length, length, self.now, sequence)
+
+    def _is_fresh(self, node: Node) -> bool:
+        since = self.now - (node.lease_until - node.lease)
+        return since < node.lease / 2  # half a lease without a renewal ends the steadiness of a node
 
     def speaking(self, node: str) -> Node:
         """A node that may speak."""
@@ -70,7 +75,11 @@ class Model(Jobs):
         return self.nodes[node]
 
     def held(self, node: str) -> Held:
-        return Held(self.speaking(node).sequence, tuple(claimed(kept.job) for kept in self.running(node)))
+        jobs = [kept.job for kept in self.running(node)]
+        return Held(
+            self.speaking(node).sequence,
+            tuple(HeldJob(job.id, job.token, job.queue, job.task) for job in jobs),
+        )
 
     def running(self, node: str) -> list[Kept]:
         """What a node holds, by id."""
@@ -80,7 +89,7 @@ class Model(Jobs):
         rescuer = self.nodes.get(node)
         if rescuer is None or rescuer.sealed or rescuer.lease_until <= self.now:
             return Rescued()
-        steady = self.now - rescuer.steady_since >= rescuer.lease
+        steady = self._is_fresh(rescuer) and self.now - rescuer.steady_since >= rescuer.lease
         dead = [
             name
             for name, other in sorted(self.nodes.items())
@@ -91,7 +100,8 @@ class Model(Jobs):
                 or (name in gone and other.host == rescuer.host)
             )
         ]
-        return Rescued(tuple(dead), sum(self._revive(name) for name in dead))
+        each = tuple(self._revive(name) for name in dead)
+        return Rescued(tuple(dead), sum(each), each)
 
     def _revive(self, dead: str) -> int:
         jobs = self.running(dead)
@@ -153,7 +163,7 @@ class Model(Jobs):
                 stale.append(report.id)
         jobs = self._claim_all(node, claims) if claims else []
         cancelling = [kept.job.id for kept in self.running(node) if kept.job.cancelling]
-        return Exchanged(tuple(jobs), tuple(stale), tuple(cancelling))
+        return Exchanged(tuple(jobs), tuple(stale), cancelling=tuple(cancelling))
 
     def _held_under(self, node: str, job: str, token: int) -> Kept | None:
         kept = self.jobs.get(job)

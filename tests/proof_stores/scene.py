@@ -15,18 +15,19 @@ from millpond.job import MICROSECONDS, Job, JobState, NewJob, Returned, Settleme
 from millpond.rules.lifecycle import settle as verdict_on
 from millpond.store.opening import open_store
 from millpond.store.protocol import Claim, Filter, Started
+from tests.stores.acting import id_of
 
 BEGINNING = 1_750_000_000 * MICROSECONDS
 QUEUE = "default"
 PRINTER = (Slot("printer", 1),)
 JOBS = [
-    NewJob(id="a", task="t", payload=b"1"),
-    NewJob(id="b", task="t", payload=b"1", slots=PRINTER),
-    NewJob(id="c", task="t", payload=b"1", slots=PRINTER, unique="k", unique_for="waiting"),
-    NewJob(id="d", task="t", payload=b"1", unique="l"),
-    NewJob(id="e", task="t", payload=b"1", depends_on=("a",)),
-    NewJob(id="f", task="t", payload=b"1", depends_on=("b", "d")),
-    NewJob(id="g", task="t", payload=b"1", slots=PRINTER, delay=1.0),
+    NewJob(id=id_of("a"), task="t", payload=b"1"),
+    NewJob(id=id_of("b"), task="t", payload=b"1", slots=PRINTER),
+    NewJob(id=id_of("c"), task="t", payload=b"1", slots=PRINTER, unique="k", unique_for="waiting"),
+    NewJob(id=id_of("d"), task="t", payload=b"1", unique="l"),
+    NewJob(id=id_of("e"), task="t", payload=b"1", depends_on=(id_of("a"),)),
+    NewJob(id=id_of("f"), task="t", payload=b"1", depends_on=(id_of("b"), id_of("d"))),
+    NewJob(id=id_of("g"), task="t", payload=b"1", slots=PRINTER, delay=1.0),
 ]
 IDS = [job.id for job in JOBS]
 
@@ -89,8 +90,8 @@ def before_the_rescuer(store: Any) -> None:
     store.renew("victim", "host")
     claimed = store.exchange("dead", 1, claims=[Claim(QUEUE, 10)]).claimed
     store.exchange("dead", 2, started=[Started(job.id, job.token) for job in claimed[:1]])
-    store.cancel(Filter(ids=("d",)))
-    for later in (10, 20):
+    store.cancel(Filter(ids=(id_of("d"),)))
+    for later in (5, 10, 15, 20):
         at(store, later)
         store.renew("victim", "host")
 
@@ -126,7 +127,7 @@ def _verdict(job: Job, node: str, store: Any) -> Settlement:
 # --- who comes after ------------------------------------------------------------------------------------
 def inherit(store: Any, notes: Notes) -> None:
     """Another node takes over: stores again what may be missing, rescues, and finishes everything."""
-    for later in (40, 50, 60):
+    for later in (40, 46, 52, 58, 64):
         at(store, later)
         store.renew("heir", "host")
     stored = notes.read("stored")
@@ -143,7 +144,7 @@ def check(store: Any, notes: Notes) -> None:
     assert sorted(jobs) == IDS
     ends = {job.id: job.state for job in jobs.values()}
     chosen = {job for job, state in ends.items() if state is JobState.CANCELLED}
-    assert chosen <= {"d", "f"}, ends  # somebody cancelled d, and f depends on it
+    assert chosen <= {id_of("d"), id_of("f")}, ends  # somebody cancelled d, and f depends on it
     assert all(state is JobState.COMPLETED for job, state in ends.items() if job not in chosen), ends
     settled = notes.read("settled")
     assert len(settled) == len(set(settled)), f"settled twice: {settled}"
@@ -166,7 +167,7 @@ def _check_numbers(store: Any, cancelled: int) -> None:
 
 def _check_room(store: Any) -> None:
     """Slots and unique keys are free again."""
-    last = NewJob(id="z", task="t", payload=b"1", slots=PRINTER, unique="l")
-    assert store.enqueue([last, NewJob(id="y", task="t", payload=b"1", unique="k")])[0].created
+    last = NewJob(id=id_of("z"), task="t", payload=b"1", slots=PRINTER, unique="l")
+    assert store.enqueue([last, NewJob(id=id_of("y"), task="t", payload=b"1", unique="k")])[0].created
     answer = store.exchange("heir", 1000, claims=[Claim(QUEUE, 10)])
-    assert sorted(job.id for job in answer.claimed) == ["y", "z"]
+    assert sorted(job.id for job in answer.claimed) == [id_of("y"), id_of("z")]

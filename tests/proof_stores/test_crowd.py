@@ -18,6 +18,7 @@ import pytest
 from millpond.job import JobState, NewJob, Slot
 from millpond.store.opening import open_store
 from tests.proof_stores.worlds import Server
+from tests.stores.acting import id_of
 from tests.stores.places import place
 
 HANDS = 8
@@ -90,7 +91,7 @@ def fill(url: str, number: int, *, slots: int = 0) -> None:
 
 
 def _job(number: int, slots: tuple[Slot, ...]) -> NewJob:
-    return NewJob(id=f"j{number:06}", task="t", payload=b"{}", slots=slots, fresh=True)
+    return NewJob(id=id_of(f"{number:06}"), task="t", payload=b"{}", slots=slots, fresh=True)
 
 
 @pytest.mark.parametrize("number", SIZES)

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from millpond import App, Node, OptionError, current_job
 from millpond.node.events import BreakerOpened
+from millpond.orchestrator.ledger import Entry
+from millpond.orchestrator.looking import Scene, status_of
 from millpond.orchestrator.tick_ids import instant_of, tick_id
 from millpond.store.protocol import Filter
 from tests.node.waiting import until
+from tests.stores.acting import AnyStore
+from tests.stores.acting import Node as Hand
 
 
 def nothing() -> None:
@@ -53,6 +57,26 @@ def tells(text: str) -> bool:
     in_memory.orchestrator.disable("told")
     in_memory.orchestrator.enable("told")
     return in_memory.orchestrator.trigger(told, text)
+
+
+def test_a_node_that_died_neither_plans_nor_runs_anything(tmp_path):
+    """Its record stays in the store until another node rescues its jobs; there may be none."""
+    app = App(f"sqlite:///{tmp_path}/jobs.db")
+    task = app.orchestrator.register(nothing, every=60, name="a")
+    app.store.record(app.orchestrator.leader_document(), b'{"node": "n1", "term": 1}', 0)
+    dead = Hand(cast("AnyStore", app.store), "n1", lease=0.001)
+    assert app.orchestrator.trigger(task)
+    (job,) = dead.claim()
+    dead.start(job)
+    found = app.orchestrator.status()
+    assert found.leader is None
+    assert "No node is running" in found.tasks["a"].why
+    jobs = {one.id: one for one in app.store.get([job.id]) if one is not None}
+    at = instant_of(job.id, "a") or 0
+    for living, state in ((frozenset({"n1"}), "running"), (frozenset(), "waiting")):
+        scene = Scene(app.store.clock.now(), {}, jobs, living)
+        assert status_of("a", task, Entry(unfinished=(at,)), scene).state == state
+    app.store.close()
 
 
 def test_a_tick_is_known_by_its_task_and_instant():
@@ -127,3 +151,42 @@ def test_a_node_refuses_to_start_with_tasks_that_wait_for_nobody():
     app.orchestrator.register(nothing, every=60, depends_on=["nobody"])
     with pytest.raises(OptionError, match="'nobody', which is not a recurring task"):
         Node(app).start()
+
+
+@pytest.mark.parametrize("place", ["memory", "sqlite"])
+@pytest.mark.parametrize("has_others", [True, False])
+def test_a_task_that_is_registered_while_a_node_runs_runs(place: str, has_others: bool, tmp_path: Path):
+    """The planner takes it up, and so do workers that were started before."""
+    app = App("memory://" if place == "memory" else f"sqlite:///{tmp_path / 'jobs.db'}")
+    app.pool("default", workers=(1, 1))
+    app.task(name="plain")(nothing)
+    if has_others:
+        first = app.orchestrator.register(nothing, every=0.2, name="first")
+    with Node(app, grace=5):
+        assert app.get_task("plain").enqueue().result(timeout=20) is None  # its worker is up
+        if has_others:
+            until(lambda: app.orchestrator.status_of(first).last_success_at)
+        later = app.orchestrator.register(lambda: None, every=0.2, name="later")
+        until(lambda: app.orchestrator.status_of(later).last_success_at)
+        status = app.orchestrator.status_of(later)
+        assert (status.breaker, status.consecutive_failures) == ("closed", 0)
+
+
+def test_another_cadence_given_while_a_node_runs_is_obeyed(tmp_path: Path):
+    """A task that is registered anew takes its own place, also with the planner and the workers."""
+    app = App(f"sqlite:///{tmp_path / 'jobs.db'}")
+    app.pool("default", workers=(1, 1))
+    marks = tmp_path / "marks"
+
+    def register(text: str, **options: Any) -> Any:
+        def mark() -> None:
+            with marks.open("a") as file:
+                file.write(f"{text}\n")
+
+        return app.orchestrator.register(mark, name="mark", **options)
+
+    register("old", every=0.2)
+    with Node(app, grace=5):
+        until(lambda: marks.exists() and "old" in marks.read_text())
+        register("new", every=0.3)
+        until(lambda: "new" in marks.read_text())

@@ -58,6 +58,16 @@ def test_a_tick_is_tried_once_unless_asked_otherwise(app):
     assert again.retry.attempts == 3
 
 
+@pytest.mark.parametrize("who", ["endless", "other"])
+def test_what_never_ends_excludes_nothing(app, who):
+    """The other would never run."""
+    blocks = {"endless": {"endless": ["other"]}, "other": {"other": ["endless"]}}[who]
+    for name, options in (("endless", {"mode": "continuous"}), ("other", {"every": 60})):
+        app.orchestrator.register(nothing, name=name, blocks=blocks.get(name, ()), **options)
+    with pytest.raises(OptionError, match="'endless' is continuous and excludes 'other'"):
+        app.orchestrator.check()
+
+
 def test_a_continuous_task_is_watched_for_life(app):
     assert app.orchestrator.register(nothing, mode="continuous").timeout is None
 

@@ -8,6 +8,7 @@ import pytest
 
 from millpond import App, OptionError, Retry, Slot
 from millpond.job import MICROSECONDS
+from millpond.orchestrator import planner
 from millpond.orchestrator.ledger import SHARDS, Ledger
 from millpond.recurring import RecurringTask, all_missed, fresh, same_tick
 from millpond.testing import Testing
@@ -65,6 +66,44 @@ def after(jobs: Testing, seconds: float) -> list[object]:
 def outcomes(app: App, task: RecurringTask[..., Any] | str) -> list[tuple[str, str]]:
     """The history without its times, oldest first."""
     return [(line.outcome, line.reason) for line in reversed(app.orchestrator.history(task))]
+
+
+# --- the first tick ----------------------------------------------------------------------------------------
+def test_a_task_that_is_to_begin_at_once_does_so_when_it_is_new_and_then_keeps_its_cadence(app):
+    task = make(app, "a", every=3600, first="now", jitter=600)
+    with app.testing() as jobs:
+        align(jobs, 3600)
+        assert after(jobs, 1200) == ["a"]
+        jobs._planner = jobs._make_planner()  # another node takes over
+        assert after(jobs, 1) == []
+        assert after(jobs, 3600 - 1202 + task.offset / MICROSECONDS) == ["a"]
+        assert outcomes(app, task) == [("completed", "")] * 2
+
+
+def test_a_first_tick_is_not_too_late_for_any_policy(app):
+    make(app, "a", cron="0 0 1 1 *", first="now", misfire="skip", start_deadline=1)
+    with app.testing() as jobs:
+        assert after(jobs, 0) == ["a"]
+
+
+def test_a_task_that_is_known_already_does_not_begin_again(app):
+    make(app, "a", every=3600, first="now")
+    with app.testing() as jobs:
+        align(jobs, 3600)
+        first, second = jobs._make_planner(), jobs._make_planner()  # two that both believe they lead
+        for planner in (first, second):
+            planner.begin(0)
+        for planner in (first, second):
+            planner.round(jobs._store.clock.now())
+        ran.clear()
+        jobs.run_due()
+        assert ran == ["a"]
+
+
+@pytest.mark.parametrize("options", [{"mode": "triggered"}, {"every": 60, "first": "soon"}])
+def test_only_what_has_a_cadence_begins_now_or_with_its_period(app, options):
+    with pytest.raises(OptionError, match="first"):
+        make(app, "a", **{"first": "now", **options})
 
 
 # --- cadence ---------------------------------------------------------------------------------------------
@@ -236,6 +275,18 @@ def test_tasks_that_exclude_each_other_are_let_go_one_after_the_other(app):
         assert sorted(map(str, after(jobs, 1))) == ["a", "b"]
 
 
+def test_what_a_test_reads_of_a_task_does_not_depend_on_the_pace_of_the_machine(app, monkeypatch):
+    """On a busy machine writing the first task may take all the time that a round has for it."""
+    monkeypatch.setattr(planner, "FLUSH", 0.0)
+    names = [f"task {number}" for number in range(5)]
+    for name in names:
+        make(app, name, every=60, blocks=[Slot("warehouse", 1)])
+    with app.testing() as jobs:
+        align(jobs)
+        held_up(app, jobs, names[0])
+        assert {app.orchestrator.status_of(name).state for name in names} == {"waiting"}
+
+
 def test_one_that_needs_two_is_not_starved_by_them(app):
     """Each of the two is always there when the other ends; yet the third gets its turn, by its age."""
     app.pool("default", workers=1)
@@ -291,6 +342,8 @@ def test_five_failed_ticks_in_a_row_disable_a_task_and_no_other(app):
         assert app.orchestrator.status_of(bad).last_error == "ValueError: bad"
         assert [outcome for outcome, _ in outcomes(app, bad)].count("dead") == 5
         assert ("skipped", "breaker") in outcomes(app, bad)
+        assert app.orchestrator.status_of(bad).next_due_at is None, "nothing is due until it is enabled"
+        assert {name for _, name in app.orchestrator.upcoming("1h")} == {good.name}
         assert [outcome for outcome, _ in outcomes(app, good)] == ["completed"] * 7
 
 

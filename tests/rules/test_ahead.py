@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond.rules import ahead
-from millpond.rules.backoff import FIRST, LONGEST, pause
+from millpond.rules.backoff import FIRST, FIRST_RETRY, LONGEST, LONGEST_RETRY, pause, retry_pause
 from millpond.rules.restart import BURST, RESPAWNS_A_SECOND, Respawns, after_death, respawn_at
 
 seconds = st.floats(1e-6, 1e4)
@@ -116,6 +116,14 @@ def test_one_long_job_among_short_ones_moves_the_estimate_little():
 def test_a_store_in_trouble_is_asked_again_soon_and_never_in_step(failures, spread):
     assert FIRST / 2 <= pause(failures, spread) <= LONGEST <= 1.0
     assert pause(failures, 0.0) < pause(failures, 1.0)
+
+
+@given(st.integers(1, 100), st.floats(0, 1))
+def test_a_transaction_that_crossed_waits_a_few_milliseconds_then_longer_and_never_long(attempt, spread):
+    assert FIRST_RETRY / 4 <= retry_pause(attempt, spread) <= LONGEST_RETRY <= 0.5
+    assert retry_pause(attempt, spread) <= retry_pause(attempt + 1, spread)
+    assert retry_pause(attempt, 0.0) < retry_pause(attempt, 1.0)
+    assert retry_pause(1, 1.0) < 0.01
 
 
 @given(st.lists(st.floats(0, 0.5), min_size=1, max_size=300))

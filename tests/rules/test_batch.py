@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millpond.rules import batch
-from millpond.rules.batch import MOST, MOST_BYTES, after_failure, after_success, cut
+from millpond.rules.batch import MOST, MOST_BYTES, Pace, after_failure, after_success, cut
 
 sizes = st.lists(st.integers(500, 2 * MOST_BYTES), max_size=60)
 
@@ -48,14 +47,27 @@ def test_no_more_are_looked_at_than_go():
 def test_what_does_not_get_through_is_said_in_halves_down_to_one(said):
     tries = 0
     while said > 1:
-        assert after_failure(said) == said // 2
-        said, tries = after_failure(said), tries + 1
-    assert (after_failure(said), tries < 10) == (1, True)
+        assert after_failure(said) == (said // 2, said)
+        said, tries = after_failure(said).most, tries + 1
+    assert (after_failure(said).most, tries < 10) == (1, True)
 
 
 @given(st.integers(1, MOST))
 def test_with_each_that_gets_through_it_is_more_again_up_to_all(most):
+    pace = Pace(most)
     for _ in range(10):
-        before, most = most, after_success(most)
-        assert before < most <= MOST or before == most == MOST
-    assert most == batch.MOST
+        before, pace = pace, after_success(pace, pace.most)
+        assert before.most < pace.most <= MOST or before.most == pace.most == MOST
+    assert pace == Pace()
+
+
+@given(st.integers(1, MOST), st.data())
+def test_the_one_that_never_gets_through_is_found_in_few_tries_and_the_others_get_through(number, data):
+    bad, first, pace, failures = data.draw(st.integers(0, number - 1)), 0, Pace(), 0
+    while not pace.is_alone or first != bad:
+        sent = min(pace.most, number - first)
+        if first <= bad < first + sent:
+            pace, failures = after_failure(sent), failures + 1
+        else:
+            first, pace = first + sent, after_success(pace, sent)
+    assert failures <= 11

@@ -127,6 +127,15 @@ def test_a_wait_is_too_long_only_where_a_longest_wait_is_given():
 
 # --- told once -------------------------------------------------------------------------------------------
 CROWDED = node(pool(waiting=500))
+
+
+def test_a_queue_that_is_limited_is_no_want_of_workers():
+    limited = pool(waiting=1585, oldest_wait=60.0, rates={"images": 2.0})
+    backing_up, wait = concerns(node(limited))
+    assert backing_up.sentence == "1,585 jobs are in line, queue images is limited to 2 a second"
+    assert wait.sentence.endswith("; queue images is limited to 2 a second")
+
+
 LATE = node(pool(oldest_wait=60.0))
 WELL = node()
 

@@ -32,6 +32,26 @@ def test_the_request_is_a_bit_above_the_peak():
     assert 200 * MB * MARGIN <= request <= 200 * MB * MARGIN * RATIO
 
 
+@pytest.mark.parametrize("peak", [300, 470, 499, 500])
+def test_what_keeps_within_its_declaration_counts_as_what_it_declares(peak):
+    learned = after(*[peak * MB] * 30)
+    assert learned.memory_request(0.0) > peak * MB * MARGIN
+    assert learned.memory_for(500 * MB, 0.0) == 500 * MB
+    short = learned.after_shortage(0.0, had=500 * MB, used=peak * MB, double=False)  # of others' making
+    assert short.memory_for(500 * MB, 1.0) == 500 * MB
+
+
+def test_what_holds_more_than_it_declares_counts_as_what_it_was_seen_to_hold_and_a_bit_more():
+    learned = after(*[600 * MB] * 30)
+    assert learned.memory_for(500 * MB, 0.0) == learned.memory_request(0.0) > 600 * MB * MARGIN
+    assert learned.memory_for(0, 0.0) == learned.memory_request(0.0)
+
+
+def test_what_keeps_within_the_cores_it_declares_counts_as_them():
+    learned = Learned().after(0.0, memory=0, cpu=1.0)
+    assert (learned.cpu_for(1.0), learned.cpu_for(0.5)) == (1.0, learned.cpu_request())
+
+
 def test_one_in_a_hundred_does_not_set_the_request_and_one_in_ten_does():
     assert after(*[50 * MB] * 99, 900 * MB).memory_request(0.0) < 70 * MB
     assert after(*[50 * MB] * 9, 900 * MB).memory_request(0.0) > 900 * MB

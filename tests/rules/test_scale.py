@@ -53,6 +53,23 @@ def test_who_came_after_the_oldest_has_more_time_left():
     assert decided(seen(8, busy=4, oldest=4.0, rate=0.1)).wanted == 5  # nearly all are as old
 
 
+@pytest.mark.parametrize("starts", [None, 0.0])  # also when very many were started lately
+def test_who_has_waited_for_as_long_as_is_planned_gets_a_place_whatever_is_expected(starts):
+    soon = (0.01,) * 4  # by all that is known four places are about to be free, again and again
+    came = seen(6, busy=4, remaining=soon, service=0.01, rate=50.0, arrived=106)
+    decision, memory = TEN.decide(came, Memory(starts=starts), 100.0)
+    assert decision.wanted == 4
+    memory = TEN.decide(came._replace(oldest=4.0, measured_at=104.0), memory, 104.0)[1]._replace(
+        starts=starts
+    )
+    later = came._replace(
+        oldest=8.1, measured_at=108.1, tasks=(came.tasks[0]._replace(waiting=8),), arrived=108
+    )
+    decision, _ = TEN.decide(later, memory._replace(decided_at=107.6), 108.1)
+    assert decision.wanted == 10  # two of the eight have come since
+    assert TEN.decide(later._replace(arrived=None), memory._replace(decided_at=107.6), 108.1)[0].wanted < 10
+
+
 def test_where_nothing_may_wait_every_job_gets_its_worker():
     assert decided(seen(6, busy=4), ScaleForWait(0.01)).wanted == 10
 
@@ -205,7 +222,7 @@ def test_jobs_that_take_absurdly_long_are_replaced_in_the_base():
 # --- the others ---------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("waiting", "busy", "idle", "wanted"),
-    [(0, 1, 2, 2), (4, 3, 0, 3), (10, 3, 0, 5), (11, 3, 0, 6), (500, 3, 0, 20)],
+    [(0, 1, 2, 2), (4, 3, 0, 3), (5, 3, 0, 3), (6, 3, 0, 5), (10, 3, 0, 5), (11, 3, 0, 6), (500, 3, 0, 20)],
 )
 def test_by_depth_one_more_for_every_so_many(waiting, busy, idle, wanted):
     assert decided(seen(waiting, busy=busy, idle=idle), ScaleByDepth(5, 1)).wanted == wanted
@@ -222,11 +239,36 @@ def test_a_fixed_number_stays_within_its_bounds():
     assert decided(seen(limits=Limits(4, 8)), Fixed(1)).wanted == 4
 
 
+# --- for programs -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("policy", [TEN, ScaleByDepth(5), Fixed(7)])
+@pytest.mark.parametrize("trouble", ["", "the store does not answer"])
+def test_every_decision_tells_what_it_saw_and_what_becomes_of_the_pool(policy, trouble):
+    decision = decided(seen(80, busy=3, idle=1, trouble=trouble), policy)
+    assert (decision.current, decision.queue_depth, decision.busy_workers) == (4, 80, 3)
+    assert decision.target == decision.wanted
+    assert decision.action == ("stay" if trouble and not isinstance(policy, Fixed) else "grow")
+
+
+def test_what_is_beyond_a_cap_shrinks_the_pool_and_what_is_enough_stays():
+    shrinking = decided(seen(80, busy=9, cap=5, cap_reason="memory"))
+    assert (shrinking.current, shrinking.target, shrinking.action) == (9, 5, "shrink")
+    assert decided(seen(2, busy=9)).action == "stay"
+
+
 # --- in words -----------------------------------------------------------------------------------------------
 def test_a_decision_reads_as_a_sentence():
     grown = decided(seen(60, busy=4, oldest=3.1, cap=6, cap_reason="memory"))
     assert sentence("images", grown) == "images 4 -> 6: oldest wait 3.1 s of 10 s; capped by memory"
     assert sentence("images", decided(seen(busy=2))) == "images 2: nothing waits"
+    waits = decided(seen(1, busy=2, oldest=1.0))
+    assert (
+        sentence("images", waits)
+        == "images 2: oldest wait 1.0 s of 10 s; these workers begin what waits in time"
+    )
+    just_came = decided(seen(1, starting=1, oldest=0.03))
+    assert sentence("images", just_came) == "images 1: these workers begin what waits in time"
+    first = decided(seen(1, limits=Limits(0, 2)))
+    assert sentence("images", first) == "images 0 -> 1: 1 job waits"
     assert (
         sentence("images", decided(seen(busy=2, trouble="the store is away")))
         == "images 2: held, the store is away"
@@ -263,7 +305,13 @@ def observations(draw):
         draw(st.floats(0, 100)),
     )
     tasks = tuple(
-        TaskLoad(f"t{n}", draw(st.floats(0, 1e3)), draw(st.floats(1e-6, 1e5)), draw(numbers), draw(numbers))
+        TaskLoad(
+            f"t{n}",
+            draw(st.floats(0, 1e3)),
+            draw(st.floats(1e-6, 1e5)),
+            draw(numbers),
+            draw(st.floats(0, 10)),
+        )
         for n in range(draw(st.integers(0, 3)))
     )
     busy = draw(st.integers(0, 20))
@@ -334,7 +382,7 @@ def test_an_answer_under_another_cap_is_what_would_be_answered_to_it(policy, obs
     assert (late.wanted, late.leave, late.need) == (asked.wanted, asked.leave, asked.need)
     if late.leave or isinstance(policy, ScaleForWait):
         assert late.keep == asked.keep
-    assert (known.gain, known.decided_at) == (remembered.gain, remembered.decided_at)
+    assert known.decided_at == remembered.decided_at
     assert known.starts == pytest.approx(remembered.starts)
 
 

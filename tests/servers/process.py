@@ -61,6 +61,15 @@ def unprivileged() -> tuple[int, int]:
     raise Missing("root may not run PostgreSQL, and there is no user `postgres` or `nobody` to run it as")
 
 
+def wait_until(holds: Callable[[], bool], else_: str) -> None:
+    """Ask until it holds; RuntimeError with these words if it does not."""
+    until = time.monotonic() + PATIENCE
+    while not holds():
+        if time.monotonic() > until:
+            raise RuntimeError(else_)
+        time.sleep(0.02)
+
+
 class Server:
     """A child process and its folder."""
 

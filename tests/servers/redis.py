@@ -9,14 +9,13 @@ import importlib.util
 import os
 import shutil
 import signal
-import time
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import redis
 
-from tests.servers.process import PATIENCE, Missing, Server
+from tests.servers.process import Missing, Server, wait_until
 
 GIVEN = "MILLPOND_TEST_REDIS"
 HINT = (
@@ -69,6 +68,27 @@ class Redis:
         """Stop it: orderly, or by SIGKILL as a crash would."""
         self.server.stop(how)
 
+    def replica(self) -> Redis:
+        """One more server, which copies this one; it has everything by now."""
+        copy = Redis(self._command[0], "--replicaof", f"127.0.0.1 {self.server.port}")
+        self.copied()
+        return copy
+
+    def copied(self) -> None:
+        """Of a master: wait until its replica has everything that was acknowledged."""
+        with self.client() as master:
+            wait_until(lambda: _is_copied(master) and _has_all(master), "the replica did not come up to date")
+
+    def fall_behind(self) -> None:
+        """Of a replica: from now on it hears nothing of its master, as if the way between them were cut."""
+        with self.client() as client:
+            client.replicaof("127.0.0.1", 1)
+
+    def promote(self) -> None:
+        """Of a replica: be a master, with what it has."""
+        with self.client() as client:
+            client.replicaof("NO", "ONE")
+
     def _answers(self) -> bool:
         with self.client() as client:
             try:
@@ -78,10 +98,11 @@ class Redis:
 
 
 class Cluster:
-    """Three masters that share the slots, without replicas."""
+    """Three masters that share the slots, without replicas; the first of them has slot 0."""
 
-    def __init__(self, path: str, size: int = 3) -> None:
-        self.nodes = [Redis(path, cluster=True) for _ in range(size)]
+    def __init__(self, path: str, size: int = 3, *more: str) -> None:
+        self._path, self._more = path, more
+        self.nodes = [Redis(path, *more, cluster=True) for _ in range(size)]
         self.url = self.nodes[0].url + "?cluster=on"
         clients = [node.client() for node in self.nodes]
         for number, client in enumerate(clients):
@@ -90,13 +111,42 @@ class Cluster:
             client.execute_command("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
         for other in self.nodes[1:]:
             clients[0].execute_command("CLUSTER", "MEET", "127.0.0.1", other.server.port)
-        until = time.monotonic() + PATIENCE
-        while not all(_agrees(client, size) for client in clients):
-            if time.monotonic() > until:
-                raise RuntimeError("the Redis Cluster did not form")
-            time.sleep(0.02)
+        wait_until(lambda: all(_agrees(client, size) for client in clients), "the Redis Cluster did not form")
         for client in clients:
             client.close()
+
+    def add_replica(self, number: int) -> None:
+        """One more node, which copies this master and takes its place when it dies."""
+        replica, size = Redis(self._path, *self._more, cluster=True), len(self.nodes) + 1
+        with replica.client() as client, self.nodes[number].client() as master:
+            client.execute_command("CLUSTER", "MEET", "127.0.0.1", self.nodes[number].server.port)
+            name = master.execute_command("CLUSTER", "MYID")
+            wait_until(lambda: _agrees(client, size), "the replica did not meet the cluster")
+            client.execute_command("CLUSTER", "REPLICATE", name)
+            wait_until(lambda: _is_copied(master), "the replica did not come up to date")
+        self.nodes.append(replica)
+
+    def copied(self, number: int) -> None:
+        """Wait until a replica of this master has everything that the master acknowledged.
+
+        Redis copies after it has answered: a master that is killed at once takes its last answers with it.
+        """
+        self.nodes[number].copied()
+
+    def remove(self) -> None:
+        """End all its servers and delete what they wrote."""
+        for node in self.nodes:
+            node.server.remove()
+
+
+def _is_copied(master: redis.Redis) -> bool:
+    said: Any = master.info("replication")
+    return bool(said.get("slave0", {}).get("state") == "online")
+
+
+def _has_all(master: redis.Redis) -> bool:
+    said: Any = master.info("replication")
+    return bool(said["slave0"]["offset"] >= said["master_repl_offset"])
 
 
 def client_for(url: str) -> Any:

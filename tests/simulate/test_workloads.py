@@ -12,6 +12,7 @@ from millpond.errors import OptionError
 from millpond.rules.scale import ScaleForWait
 from millpond.simulate import arrivals, history, scenarios
 from millpond.simulate.measure import bound, report
+from millpond.simulate.needs import budget, rationed
 from millpond.simulate.records import Setting
 from millpond.simulate.services import parse
 from millpond.simulate.simulation import simulate
@@ -54,7 +55,7 @@ def test_every_scenario_can_be_made_and_is_the_same_every_time(name):
 
 
 def test_a_name_that_is_no_scenario_is_refused_with_what_would_do():
-    with pytest.raises(OptionError, match="S1 to S15"):
+    with pytest.raises(OptionError, match="S1 to S19"):
         scenarios.find("S99")
     with pytest.raises(OptionError, match="duration"):
         scenarios.find("S13:soon")
@@ -78,10 +79,23 @@ def test_the_wait_is_kept_at_little_more_than_the_bound(service):
     assert found.work_lost == 0
 
 
-def test_growth_that_does_not_help_is_taken_back():
-    found = figures("S10", ScaleForWait(10.0), seconds=3000.0)
-    assert found.gain_capped > 1000
-    assert found.utilisation > 0.6  # 0.2 without the guard: a hundred workers for twenty places
+def test_a_bottleneck_that_is_declared_gets_no_more_workers_than_it_serves():
+    scenario = scenarios.find("S10")
+    workload = rationed(shortened("S10", 3000.0), ["database=1"], [])
+    setting = scenario.setting(10.0, 0.02)._replace(budget=budget("database=20"))
+    found = report("S10", simulate(workload, ScaleForWait(10.0), setting), setting, bound(workload, 0.02))
+    assert found.most_workers <= 21
+    assert found.utilisation > 0.95
+
+
+@pytest.mark.parametrize("wait", [2.0, 10.0])
+@pytest.mark.parametrize("name", ["S16", "S17", "S18", "S19"])
+def test_run_times_that_hang_together_keep_the_wait(name, wait):
+    scenario, workload = scenarios.find(name), shortened(name, 1200.0, 600.0)
+    setting = scenario.setting(wait, 0.02)
+    found = report(name, simulate(workload, ScaleForWait(wait), setting), setting, bound(workload, 0.02))
+    assert found.p95_wait <= wait
+    assert found.most_workers < setting.limits.most
 
 
 def test_jobs_behind_an_open_breaker_attract_nobody():

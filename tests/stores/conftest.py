@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 
+from millpond.store.postgres import PostgresStore
 from tests.stores.acting import AnyStore, Node, opened
-from tests.stores.places import SHARED, STORES, VARIANTS, place
+from tests.stores.places import SHARED, STORES, VARIANTS, address_and_name, place
 
 
 @pytest.fixture(params=STORES)
@@ -42,6 +45,33 @@ def postgres_url(tmp_path: Path) -> Iterator[str]:
 def redis_url(tmp_path: Path) -> Iterator[str]:
     with place("redis", tmp_path) as found:
         yield found
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def sql_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+    """A store of SQL, of either sort, whose time goes on."""
+    with place(request.param, tmp_path) as url:
+        store = opened(url)
+        yield store
+        store.close()
+
+
+@pytest.fixture
+def shared(postgres_url: str) -> Iterator[Any]:
+    """A store on PostgreSQL whose every wait would soon fail the test."""
+    store = PostgresStore(postgres_url, patience=3.0)
+    store.migrate()
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def other(postgres_url: str) -> Iterator[Any]:
+    """A connection of a user's, in a transaction that stays open until the test ends it."""
+    address, _ = address_and_name(postgres_url)
+    with psycopg.connect(address) as connection:
+        yield connection
+        connection.rollback()
 
 
 @pytest.fixture

@@ -60,6 +60,12 @@ def address_and_name(url: str) -> tuple[str, str]:
     return parts._replace(query="").geturl(), options.get("schema") or options["namespace"]
 
 
+def job_key(url: str, job: str, field: str) -> str:
+    """The key that has a field of a job in Redis: its bucket is the beginning of the id."""
+    bucket = job[:8] if job[14] == "7" else job[:3]
+    return f"{{{address_and_name(url)[1]}}}:job:{field}:{bucket}"
+
+
 def _name() -> str:
     return f"t{uuid.uuid4().hex[:16]}"
 

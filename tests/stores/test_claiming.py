@@ -259,7 +259,7 @@ def test_many_threads_claim_every_job_once(store):
         together.wait()
         found = []
         while jobs := node.claim(7):
-            node.settle(*jobs)
+            node.settle_among_others(*jobs)
             found += [job.id for job in jobs]
         return found
 

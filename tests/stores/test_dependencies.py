@@ -7,7 +7,20 @@ import pytest
 from millpond.errors import UnknownJob
 from millpond.job import Cancelled, Failure, Raised, Released
 from millpond.store.protocol import Filter, Retention
-from tests.stores.acting import dead_job, happened, new_job, put, put_many, state, states, tally, the, travel
+from tests.proof_node.books import left_over
+from tests.stores.acting import (
+    Node,
+    dead_job,
+    happened,
+    new_job,
+    put,
+    put_many,
+    state,
+    states,
+    tally,
+    the,
+    travel,
+)
 
 FINAL = Raised(Failure("E", "no"), final=True)
 
@@ -60,6 +73,18 @@ def test_a_parent_named_twice_counts_once(store, node):
     child = chain(store, parent, parent)
     node.run()
     assert state(store, child) == "queued"
+
+
+def test_a_job_behind_one_that_is_dead_or_cancelled_already_leaves_nothing_behind(url, open_at):
+    store = open_at(url)
+    node = Node(store)
+    dead = dead_job(store, node)
+    gone, waits = put(store, new_job(), new_job())
+    store.cancel(Filter(ids=(gone,)))
+    children = [chain(store, parent, waits) for parent in (dead, gone)]
+    assert [the(store, child).reason for child in children] == ["dependency"] * 2
+    node.run()
+    assert left_over(url, store) == {}
 
 
 def test_a_child_with_a_time_waits_for_it_after_its_parent(store, node):
@@ -213,6 +238,7 @@ def test_a_wide_family(store, node):
     (parent,) = put(store, new_job())
     children = put(store, *(new_job(depends_on=(parent,)) for _ in range(1200)))
     node.run()
+    node.reach_all()
     assert tally(store) == {"completed": 1, "queued": 1200}
     assert len(node.claim(2000)) == len(children)
 
@@ -243,6 +269,7 @@ def test_a_batch_may_end_more_parents_than_a_script_has_stack(store, node):
     parents = put_many(store, 8500)
     put(store, *(new_job(queue="behind", depends_on=(parent,)) for parent in parents))
     node.settle(*node.claim(8500))
+    node.reach_all()
     assert tally(store, "behind") == {"queued": 8500}
 
 
@@ -250,4 +277,5 @@ def test_a_large_batch_may_be_born_doomed(store, node):
     dead = dead_job(store, node)
     children = [new_job(queue="behind", depends_on=(dead,)) for _ in range(8500)]
     put(store, *children, *(new_job(queue="behind", depends_on=(child.id,)) for child in children))
+    node.reach_all()
     assert tally(store, "behind") == {"cancelled": 17_000}

@@ -15,7 +15,7 @@ from millpond.node.speaking import Speaker
 from millpond.store.protocol import Claim, Exchanged, Said
 from tests.servers.redis import client_for
 from tests.stores.acting import AnyStore, Node, put_many, state, tally
-from tests.stores.places import address_and_name, place
+from tests.stores.places import address_and_name, job_key, place
 
 Hold = Callable[[], Callable[[], None]]  # stops the server, and says how it goes on
 
@@ -128,9 +128,8 @@ def test_a_claimed_job_that_cannot_be_read_ends_dead_and_takes_no_other_with_it(
     with place("redis", tmp_path) as url:
         store = open_at(url)
         first, second = put_many(store, 2)
-        _, namespace = address_and_name(url)
         with client_for(url) as client:
-            client.hset(f"{{{namespace}}}:job:body", first, "9 {")
+            client.hset(job_key(url, first, "body"), first, "9 {")
         answer = say(Node(store), nothing, claims=claim())
         assert (len(answer.claimed), answer.by_queue()) == (2, {"default": 2})
         assert [job.id for job in answer.claimed] == [second]

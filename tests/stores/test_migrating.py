@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import threading
 
-import apsw
-import psycopg
 import pytest
 
 from millpond.errors import SchemaOutdated, StoreRefused, StoreUnavailable
 from millpond.store.opening import open_store
 from millpond.store.protocol import Filter
-from tests.servers.redis import client_for
 from tests.stores.acting import new_job, put, tally
-from tests.stores.places import address_and_name
+from tests.stores.schemas import set_version
 
 
 def test_a_new_store_is_made_once(url):
@@ -68,21 +65,6 @@ def test_a_store_can_be_closed_and_used_again(url, open_at):
     store.close()
     store.close()
     assert tally(store) == {"queued": 1}
-
-
-def set_version(url: str, version: int) -> None:
-    if url.startswith("sqlite"):
-        connection = apsw.Connection(url.removeprefix("sqlite:///"))
-        connection.execute("UPDATE millpond_meta SET version = ?", (version,))
-        connection.close()
-    elif url.startswith("postgres"):
-        address, schema = address_and_name(url)
-        with psycopg.connect(address) as server:
-            server.execute(f"UPDATE {schema}.meta SET version = %s".encode(), (version,))
-    else:
-        _, namespace = address_and_name(url)
-        with client_for(url) as client:
-            client.set(f"{{{namespace}}}:schema", version)
 
 
 @pytest.mark.parametrize("version", [0, 99])
@@ -158,4 +140,4 @@ def test_a_server_that_is_not_there_is_unavailable():
 
 
 def test_durability_is_told(store):
-    assert store.durability().startswith(("durable", "survives", "not durable"))
+    assert store.durability().startswith(("durable", "survives", "usually survives", "not durable"))

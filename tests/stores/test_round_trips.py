@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
 from millpond.job import JobState
 from millpond.store.postgres import PostgresStore
+from millpond.store.postgres_transaction import Statement, Transaction
 from millpond.store.protocol import Claim
-from tests.stores.acting import AnyStore, new_job, put
+from tests.stores.acting import AnyStore, Node, new_job, put, put_many
 
 
 class Curt(PostgresStore):
     """A store that refuses transactions of several statements."""
 
-    def write(self, make: Callable[[int], object]) -> NoReturn:
+    def write(self, make: Callable[[int], object], *, patient: bool = False) -> NoReturn:
         raise AssertionError(f"a transaction for {make}")
 
 
@@ -45,3 +47,29 @@ def test_anything_else_is_left_to_a_transaction_and_nothing_has_happened(curt: C
     (found,) = curt.get([job])
     assert found is not None
     assert (found.state, found.token) == (JobState.QUEUED, 0)
+
+
+def test_what_a_transaction_counts_travels_with_its_commit(
+    postgres_url: str, open_at: Callable[[str], AnyStore], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Sessions share the rows in which they count: a node that is stopped before its commit would keep
+    them."""
+    store = open_at(postgres_url)
+    node = Node(store)
+    put_many(store, 2)
+    jobs = node.claim()
+    commit, path = Transaction.commit, tmp_path / "trace"
+
+    def traced(work: Transaction, last: Statement | None) -> None:
+        with path.open("w") as file:
+            work._connection.pgconn.trace(file.fileno())
+            commit(work, last)
+            work._connection.pgconn.untrace()
+
+    monkeypatch.setattr(Transaction, "commit", traced)
+    node.settle(*jobs)
+    lines = [line.split("\t") for line in path.read_text().splitlines()]
+    first_answer = next(number for number, line in enumerate(lines) if line[1] == "B")
+    sent = "".join(line[-1] for line in lines[:first_answer])
+    assert "COMMIT" in sent
+    assert '"completed"' in sent.partition("COMMIT")[0]

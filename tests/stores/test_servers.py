@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import signal
+from pathlib import Path
 
 import psycopg
 import pytest
+import redis
 
 from millpond.errors import OutcomeUnknown, StoreRefused, StoreUnavailable
 from millpond.store.opening import open_store
+from millpond.store.protocol import Retention
 from tests.servers.postgres import Postgres
 from tests.servers.redis import Redis, program
 from tests.stores.acting import Node, new_job, opened, put, put_many, tally, travel
@@ -75,9 +79,10 @@ def test_after_a_restart_of_the_server_nobody_is_taken_for_dead_for_a_lease(own)
     server.start()
     lucky.renew()
     assert store.rescue("lucky", []).nodes == ()
-    travel(store, 20)
-    lucky.renew()
-    travel(store, 11)
+    for _ in range(3):
+        travel(store, 10)
+        lucky.renew()
+    travel(store, 1)
     assert store.rescue("lucky", []).nodes == ("unlucky",)
     store.close()
 
@@ -127,7 +132,7 @@ def test_a_first_look_whose_answer_is_lost_leaves_nothing_unknown():
     ("settings", "word"),
     [
         ({"appendonly": "yes", "appendfsync": "always"}, "durable"),
-        ({"appendonly": "yes", "appendfsync": "everysec"}, "survives a crash of the server process"),
+        ({"appendonly": "yes", "appendfsync": "everysec"}, "usually survives a crash of the server process"),
         ({"appendonly": "no"}, "not durable"),
     ],
 )
@@ -138,5 +143,82 @@ def test_the_durability_of_redis_is_told(settings, word):
             client.config_set(name, value)
     store = opened(server.url)
     assert store.durability().startswith(word)
+    store.close()
+    server.server.remove()
+
+
+@pytest.fixture
+def replicated():
+    """A PostgreSQL that was told of synchronous standbys only after its tables were made: there are none."""
+    server = Postgres()
+    opened(server.url).close()
+    with psycopg.connect(server.url, autocommit=True) as admin:
+        admin.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        admin.execute("SELECT pg_reload_conf()")
+        while admin.execute("SHOW synchronous_standby_names").fetchone() == ("",):
+            pass
+    yield server.url
+    server.server.remove()
+
+
+def test_the_durability_of_postgres_counts_its_standbys(replicated):
+    for commit, words in {
+        "on": "durable: fsync on, synchronous_commit on; survives a fail-over to a synchronous standby",
+        "remote_apply": "survives a fail-over to a synchronous standby",
+        "remote_write": "unless the standby's machine crashes as well",
+        "local": "durable: fsync on, synchronous_commit local; a fail-over to a standby may lose",
+        "off": "survives a crash of the server process, not of its machine",
+    }.items():
+        store = open_store(f"{replicated}?options=-c%20synchronous_commit%3D{commit}")
+        assert words in store.durability()
+        store.close()
+
+
+def test_a_durable_postgres_without_synchronous_standbys_tells_what_a_fail_over_may_take():
+    server = Postgres()
+    store = opened(server.url)
+    assert store.durability().startswith("durable: fsync on, synchronous_commit on; a fail-over")
+    assert "synchronous_standby_names is empty" in store.durability()
+    store.close()
+    server.server.remove()
+
+
+def test_durable_is_not_said_of_a_redis_that_answers_before_its_replicas():
+    """A fail-over may lose what was not copied, also with `appendfsync always`."""
+    program_ = program("redis-server", "valkey-server")
+    server = Redis(program_, fsync="always")
+    replica = Redis(program_, "--replicaof", "127.0.0.1", str(server.server.port))
+    with server.client() as client:
+        while not client.info("replication").get("connected_slaves"):
+            pass
+    store = opened(server.url)
+    assert "fail-over" in store.durability()
+    store.close()
+    for each in (server, replica):
+        each.server.remove()
+
+
+RIGHTS = Path(__file__).parents[2] / "docs" / "howto" / "choose-a-store.md"
+
+
+def test_the_rights_of_the_docs_are_enough_and_spare_the_others():
+    """The line of `docs/howto/choose-a-store.md`, word for word."""
+    (line,) = re.findall(r"^ACL SETUSER .*$", RIGHTS.read_text(encoding="utf-8"), re.MULTILINE)
+    server = Redis(program("redis-server", "valkey-server"))
+    with server.client() as client:
+        client.execute_command(*line.split())
+    store = opened(server.url.replace("redis://", "redis://shop:password@") + "?namespace=shop")
+    node = Node(store)
+    put_many(store, 3)
+    store.wait(["default"], 0.01)
+    node.settle(*node.claim())
+    store.prune(Retention(completed=0.0))
+    assert store.durability().startswith("usually survives")
+    with redis.Redis.from_url(server.url, username="shop", password="password") as user:
+        for command in ("FLUSHALL", "FLUSHDB", "SWAPDB 0 1", "KEYS *", "SHUTDOWN", "CONFIG SET maxmemory 1"):
+            with pytest.raises(redis.exceptions.NoPermissionError):
+                user.execute_command(*command.split())
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            user.set("{other}:schema", "1")
     store.close()
     server.server.remove()

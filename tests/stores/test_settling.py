@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from millpond.ids import new_id
 from millpond.job import (
     Attempt,
     Cancelled,
@@ -196,14 +197,14 @@ def a_job_of_another_node_now(store, node, job):
 
 
 def a_job_that_never_was(store, node, job):
-    return node, msgspec.structs.replace(job, id="nobody")
+    return node, msgspec.structs.replace(job, id=new_id())
 
 
 def a_job_that_was_rescued(store, node, job):
     travel(store, 16)
     other = Node(store, "n2")
-    for _ in range(2):
-        travel(store, 10)
+    for _ in range(4):
+        travel(store, 5)
         other.renew()
     assert store.rescue("n2").jobs == 1
     return Node(store, "n3"), job

@@ -266,3 +266,14 @@ def test_a_replayed_job_takes_its_slot_like_any_other(store, node):
     assert node.claim() == []
     node.settle(other)
     assert ids(node.claim()) == [job]
+
+
+def test_of_two_sizes_in_one_step_the_last_counts_though_the_slot_had_it_before(store, node):
+    put(store, new_job(slots=(Slot("s", 1),)))
+    holder = node.claim_one()
+    travel(store, 1)
+    put(store, new_job(slots=(Slot("s", 2),), delay=1.0), new_job(slots=(Slot("s", 1),), delay=60.0))
+    travel(store, 2)
+    assert node.claim() == []
+    node.settle(holder)
+    assert len(node.claim()) == 1

@@ -76,7 +76,7 @@ def test_without_a_terminal_it_says_what_to_do(url):
 def test_a_store_in_memory_is_refused():
     result = CliRunner().invoke(main, ["top", "--once", "--store", "memory://"])
     assert result.exit_code == 1
-    assert "only its own program can see" in result.stderr
+    assert "only its own process can see" in result.stderr
 
 
 def test_a_store_that_is_away_is_an_exit_code(tmp_path):

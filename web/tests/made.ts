@@ -1,5 +1,15 @@
 // Documents for the tests, with only what a test names being other than usual.
-import type { Decision, Happening, JobDetail, JobRow, Overview, Pool, Queue, Recurring } from "../src/wire/types";
+import type {
+  Decision,
+  Happening,
+  JobDetail,
+  JobRow,
+  NodeFacts,
+  Overview,
+  Pool,
+  Queue,
+  Recurring,
+} from "../src/wire/types";
 
 export function queue(name: string, queued = 0): Queue {
   return {
@@ -18,6 +28,8 @@ export function queue(name: string, queued = 0): Queue {
       dead: 0,
       cancelled: 0,
       retried: 0,
+      per_minute: 60,
+      failed_per_minute: 0,
       wait_p50: null,
       wait_p95: null,
       run_p50: null,
@@ -60,6 +72,32 @@ export function pool(name: string, part: Partial<Pool> = {}): Pool {
   };
 }
 
+export function node(id: string, part: Partial<NodeFacts> = {}): NodeFacts {
+  return {
+    id,
+    host: id,
+    pid: 1,
+    state: "live",
+    phase: "running",
+    lease_left: 15,
+    running: 0,
+    age: 60,
+    started_at: null,
+    round_age: 0,
+    store_trouble: null,
+    unsettled: 0,
+    settled: 0,
+    rescued: 0,
+    queues: [],
+    pools: [],
+    reported_at: null,
+    cpu: null,
+    memory: null,
+    worker_count: 0,
+    ...part,
+  };
+}
+
 export function overview(part: Partial<Overview> = {}): Overview {
   return {
     at: "2026-11-16T05:30:00.000000Z",
@@ -74,6 +112,8 @@ export function overview(part: Partial<Overview> = {}): Overview {
       dead: 0,
       completed: 0,
       cancelled: 0,
+      begun: 0,
+      claimed: 0,
       workers: 0,
       busy: 0,
       nodes: 0,
@@ -101,6 +141,7 @@ export function row(id: string, part: Partial<JobRow> = {}): JobRow {
     priority: 1,
     attempt: 0,
     max_attempts: 5,
+    errors: 0,
     created_at: "2026-11-16T05:30:00.000000Z",
     run_at: null,
     started_at: null,
@@ -131,7 +172,6 @@ export function job(part: Partial<JobDetail> = {}): JobDetail {
     parents: [],
     options: {},
     expires_at: null,
-    errors: 0,
     crashes: 0,
     lost: 0,
     token: 1,
@@ -163,6 +203,11 @@ export function decision(at: string, from: number, to: number, part: Partial<Dec
     node: "n",
     from,
     to,
+    current: from,
+    target: to,
+    action: to > from ? "grow" : to < from ? "shrink" : "stay",
+    queue_depth: null,
+    busy_workers: null,
     text: "",
     shadow: false,
     capped: null,

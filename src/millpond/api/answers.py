@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -22,8 +23,27 @@ BY_STATUS = {400: "bad-request", 404: "not-found", 405: "method-not-allowed"}
 _encode = msgspec.json.Encoder().encode
 
 
+def encoded(content: Any) -> bytes:
+    """A document as JSON. Text that UTF-8 cannot say is escaped, a number that JSON has no word for is null.
+
+    Takes its time with large documents: not on the event loop.
+    """
+    try:
+        return _encode(content)
+    except (UnicodeEncodeError, TypeError, OverflowError):
+        return json.dumps(_without_infinities(content), ensure_ascii=True, default=str).encode()
+
+
+def _without_infinities(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): _without_infinities(item) for key, item in value.items()}
+    return [_without_infinities(item) for item in value] if isinstance(value, list | tuple) else value
+
+
 class Answer(Response):
-    """A JSON document."""
+    """A JSON document: a small one as it is, any other as the bytes that a thread has made of it."""
 
     media_type = "application/json"
 
@@ -32,11 +52,8 @@ class Answer(Response):
         self.headers["Cache-Control"] = "no-store"
 
     def render(self, content: Any) -> bytes:
-        """As bytes; text that no UTF-8 can say is escaped."""
-        try:
-            return _encode(content)
-        except (UnicodeEncodeError, TypeError):
-            return json.dumps(content, ensure_ascii=True, default=str).encode()
+        """As bytes."""
+        return content if isinstance(content, bytes) else encoded(content)
 
 
 class Route(APIRoute):
@@ -63,16 +80,17 @@ class Route(APIRoute):
         return guarded
 
 
-def of_status(error: HTTPException) -> Problem:
-    """What a framework's refusal means."""
+def of_status(error: HTTPException, allow: str | None = None) -> Problem:
+    """What a framework's refusal means; `allow` are the methods that the path has."""
     sort = BY_STATUS.get(error.status_code, "bad-request")
-    return Problem(sort, f"{SORTS[sort].title}: {error.detail}")
+    allow = allow if sort == "method-not-allowed" else None
+    return Problem(sort, f"{SORTS[sort].title}: {error.detail}", allow=allow)
 
 
 def invalid(error: RequestValidationError) -> Problem:
     """Every mistake of a request, by its place in it. What was sent is not repeated."""
     errors = [
-        {"where": ".".join(map(str, found["loc"]))[:200], "message": shown(str(found["msg"]))[:300]}
+        {"where": ".".join(map(str, found["loc"]))[:200], "message": shown(str(found["msg"]), most=300)}
         for found in error.errors()[:20]
     ]
     first = errors[0] if errors else {"where": "request", "message": "is wrong"}

@@ -6,29 +6,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 
 from millpond.api import dead, figures, jobs, looking, nodes, pages, pools, queues, recurring, session, shapes
 from millpond.api.answers import Answer, invalid, of_status
 from millpond.api.desk import Desk
-from millpond.api.gate import Gate
+from millpond.api.gate import COOKIE, Gate, route_path
+from millpond.api.methods import allowed
 from millpond.api.options import ApiOptions
 from millpond.api.tokens import token
-from millpond.rules.access import Scope
+from millpond.rules.access import Scope, need_of
 
 if TYPE_CHECKING:
     from millpond.app import App
 
 ROUTERS = (looking, jobs, queues, pools, nodes, dead, recurring, session, figures, pages)
+OPENAPI = "/api/v1/openapi.json"
+ROUTES: list[BaseRoute] = [route for part in ROUTERS for route in part.router.routes]
 ABOUT = """Look at and steer a fleet of Millpond nodes. Instants are ISO 8601 in UTC, durations are seconds.
 Reading needs a read token unless the server listens on loopback only; every change needs the admin token."""
+
+SCHEMES = {
+    "token": {"type": "http", "scheme": "bearer"},
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": COOKIE,
+        "description": "What POST /api/v1/session sets; a port in the address is added to its name: "
+        f"{COOKIE}-8640",
+    },
+}
+SHOWN: list[dict[str, list[str]]] = [{"token": []}, {"session": []}]  # one of them
 
 
 def asgi(
@@ -40,11 +58,13 @@ def asgi(
     open_reads: bool = False,
     open_metrics: bool = False,
     behind_tls: bool = False,
+    trusted_proxies: Iterable[str] = (),
 ) -> Gate:
     """The HTTP API and dashboard of an app, to be mounted in an ASGI application.
 
     Without `admin_token` nothing can be changed; without `read_token` nothing can be read unless
-    `open_reads` says so. `hosts` are the names by which your server is asked, beside localhost.
+    `open_reads` says so. `hosts` are the names by which your server is asked, beside localhost. Of
+    `trusted_proxies`, addresses or networks, the word is taken about who asks (`X-Forwarded-For`).
     """
     given: tuple[tuple[Scope, str | None], ...] = (("admin", admin_token), ("read", read_token))
     known = [token(scope, text) for scope, text in given if text is not None]
@@ -55,6 +75,7 @@ def asgi(
         open_reads=open_reads,
         open_metrics=open_metrics,
         behind_tls=behind_tls,
+        proxies=tuple(ip_network(name, strict=False) for name in trusted_proxies),
         app_name=app.name,
     )
     return build(app, options)
@@ -62,21 +83,33 @@ def asgi(
 
 def build(app: App, options: ApiOptions) -> Gate:
     """The API behind its gate."""
-    inner = FastAPI(title="Millpond", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
+    inner = FastAPI(
+        title="Millpond",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=_operation_id,
+    )
     desk = Desk(app, options)
     inner.state.desk = desk
     inner.state.files = pages.built()
     for part in ROUTERS:
         inner.include_router(part.router)
-    inner.add_api_route("/api/v1/openapi.json", _openapi, include_in_schema=False)
+    inner.add_api_route(OPENAPI, _openapi, include_in_schema=False)
     inner.add_exception_handler(HTTPException, _refused)
     inner.add_exception_handler(RequestValidationError, _mistaken)
-    return Gate(inner, desk)
+    return Gate(inner, desk, ROUTES)
 
 
-async def _refused(_: Request, error: Exception) -> Response:
+def _operation_id(route: APIRoute) -> str:
+    """A name that generated clients can use: `jobs.list` becomes `jobs_list`."""
+    return route.name.replace(".", "_")
+
+
+async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return of_status(error).response()
+    return of_status(error, allowed(ROUTES, route_path(request.scope))).response()
 
 
 async def _mistaken(_: Request, error: Exception) -> Response:
@@ -89,6 +122,9 @@ async def _openapi(request: Request) -> Answer:
     return Answer(document(request.app))
 
 
+ROUTES.append(APIRoute(OPENAPI, _openapi))
+
+
 def document(inner: FastAPI) -> dict[str, Any]:
     """The OpenAPI document, made on first use."""
     if inner.openapi_schema is None:
@@ -99,7 +135,16 @@ def document(inner: FastAPI) -> dict[str, Any]:
             ref_template="#/components/schemas/{model}"
         )
         parts["schemas"].update(parts["schemas"]["Problem"].pop("$defs", {}))
-        parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        made["security"] = [{"token": []}, {}]
+        parts["securitySchemes"] = SCHEMES
+        made["security"] = [*SHOWN, {}]
+        for path, method, operation in _operations(made):
+            if need_of(method, path) == "admin":
+                operation["security"] = SHOWN
         inner.openapi_schema = made
     return inner.openapi_schema
+
+
+def _operations(made: dict[str, Any]) -> Iterable[tuple[str, str, dict[str, Any]]]:
+    for path, methods in made["paths"].items():
+        for method, operation in methods.items():
+            yield path, method.upper(), operation

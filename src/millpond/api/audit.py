@@ -33,7 +33,12 @@ def note(scope: Any, target: str = "", **facts: Any) -> None:
 
 
 def address_of(scope: Any) -> str:
-    """Where a request came from."""
+    """Where a request came from, as the gate found it."""
+    return str(scope.get("millpond.address") or peer_of(scope))
+
+
+def peer_of(scope: Any) -> str:
+    """The other end of the connection."""
     client = scope.get("client")
     return str(client[0]) if client else "unknown"
 
@@ -48,7 +53,7 @@ async def write_down(desk: Desk, scope: Scope, caller: Caller, status: int) -> N
         "how": caller.how,
         "from": address_of(scope),
         "action": getattr(route, "name", None) or f"{scope['method']} {scope['path']}"[:200],
-        "target": shown(str(said.get("target", "")))[:LONGEST],
+        "target": shown(str(said.get("target", "")), most=LONGEST),
         "status": status,
         "facts": small(said.get("facts", {})),
     }

@@ -60,7 +60,7 @@ async def change(
             "sample": sample,
         }
 
-    return Answer(await desk.ask(do))
+    return await desk.answer(do)
 
 
 def _asked(said: Selection, possible: tuple[JobState, ...], only: tuple[JobState, ...]) -> Wanted:

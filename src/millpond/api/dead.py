@@ -33,7 +33,7 @@ async def causes(desk: Seat, queue: QueueName | None = None, task: Name | None =
     """What the newest dead jobs died of, the most frequent first."""
     counted = (await desk.snapshot()).counts.queues
     total = sum(line.states.get(JobState.DEAD, 0) for line in counted if queue in (None, line.queue))
-    return Answer(await desk.ask(_grouped, desk, wanted(states=DEAD, queue=queue, task=task), total))
+    return await desk.answer(_grouped, desk, wanted(states=DEAD, queue=queue, task=task), total)
 
 
 def _grouped(desk: Desk, asked: Wanted, total: int) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def _group(job: Job) -> dict[str, Any]:
         "queue": job.queue,
         "reason": job.reason,
         "error": None if last is None else last.error,
-        "message": "" if last is None else general(last.message or ""),
+        "message": general(job),
         "count": 0,
         "first_at": moment(job.finished_at),
         "last_at": moment(job.finished_at),

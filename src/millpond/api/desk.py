@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
 from fastapi import Depends, Request
 
+from millpond.api.answers import Answer, encoded
 from millpond.api.gathering import Gathering, Snapshot
 from millpond.api.options import ApiOptions
 from millpond.api.overview import Document, overview
+from millpond.api.session_ends import SessionEnds
 from millpond.api.threads import Threads
 from millpond.api.tokens import Caller, Keyring, Tries
 from millpond.api.watch import Watch
@@ -36,16 +38,22 @@ class Desk:
         self.options = options
         self.limits = options.limits
         self.threads = Threads(options.limits)
-        self.keyring = Keyring(options.tokens)
+        self.ends = SessionEnds(app.store, self.ask)
+        self.keyring = Keyring(options.tokens, app.store.url, self.ends.__contains__)
         self.tries = Tries()
         self.gathering = Gathering(app, knows_tasks=options.knows_tasks)
         self.version = _version()
-        self.watch = Watch(self.overview, self.gathering, options.limits)
+        self.watch = Watch(self.overview, self.ask, self.gathering, options.limits)
         self._looking: asyncio.Task[Snapshot] | None = None
+        self._made: tuple[Snapshot, asyncio.Task[Document]] | None = None
 
     async def ask(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call something that waits for the store."""
         return await self.threads.call(function, *args, **kwargs)
+
+    async def answer(self, make: Callable[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> Answer:
+        """A document made and put into bytes in a thread: whatever it costs, the server answers others."""
+        return Answer(await self.threads.call(lambda: encoded(make(*args, **kwargs))))
 
     async def snapshot(self) -> Snapshot:
         """How things stand, at most as old as the gathering allows. Those who ask at once share one look."""
@@ -67,11 +75,18 @@ class Desk:
         return self._looking
 
     async def overview(self) -> Document:
-        """The overview as it is now."""
-        return self.overview_of(await self.snapshot())
+        """The overview as it is now. Those who ask for that of one snapshot share it: it is not changed."""
+        return await self.overview_of(await self.snapshot())
 
-    def overview_of(self, snapshot: Snapshot) -> Document:
-        """The overview of a snapshot."""
+    async def overview_of(self, snapshot: Snapshot) -> Document:
+        """The overview of a snapshot, made once."""
+        if self._made is None or self._made[0] is not snapshot or _has_failed(self._made[1]):
+            making = asyncio.create_task(self.ask(self._overview, snapshot))
+            making.add_done_callback(_take_note)
+            self._made = (snapshot, making)
+        return await asyncio.shield(self._made[1])
+
+    def _overview(self, snapshot: Snapshot) -> Document:
         return overview(
             snapshot,
             url=self.store.url,
@@ -86,7 +101,11 @@ class Desk:
         self.threads.close()
 
 
-def _take_note(looking: asyncio.Task[Snapshot]) -> None:
+def _has_failed(making: asyncio.Task[Document]) -> bool:
+    return making.done() and (making.cancelled() or making.exception() is not None)
+
+
+def _take_note(looking: asyncio.Task[Any]) -> None:
     """Whoever waited was told of an error; nobody may have waited."""
     if not looking.cancelled() and looking.exception() is not None:
         logger.debug("The store could not be looked at: %s", looking.exception())

@@ -1,99 +1,76 @@
 """Jobs as documents: instants as text, stored JSON as values, every secret hidden.
 
-What a job carries is hostile text of unknown size. Rows of a list show the start of it; only the page of one
-job shows it whole.
+What a job carries is hostile text of unknown size. Rows of a list show the start of it; the page of one job
+shows as much as its budget allows. Nothing here may run on the event loop: redacting takes its time.
 """
 
 from __future__ import annotations
 
 import json
-import math
+from collections.abc import Sequence
 from typing import Any
 
+from millpond.disclosure import Disclosure
 from millpond.job import ENDS, MICROSECONDS, WAITING, Attempt, Instant, Job, JobState
-from millpond.node.redaction import HIDDEN, names_a_secret, without_secrets
 from millpond.options import iso_text
 
 PREVIEW = 200  # characters of the arguments in a row
 MESSAGE = 300  # characters of an error's message in a row
+DOCUMENT = 256_000  # characters of what one job carries on its own page
 PARSED = 16_384  # bytes of arguments that are read for a row; of longer ones the start is shown
-TEXT = 100_000  # characters of one traceback
-DEPTH = 64
+ROW = 2_000  # characters of what one job carries in a row
 
 
 moment = iso_text  # as answers have it
 
 
-def redacted(value: Any, depth: int = 0) -> Any:
-    """JSON with everything hidden that is called like a secret or looks like one."""
-    if isinstance(value, str):
-        return without_secrets(value)
-    if depth >= DEPTH:
-        return HIDDEN
-    if isinstance(value, list):
-        return [redacted(item, depth + 1) for item in value]
-    if isinstance(value, dict):
-        return {
-            key: HIDDEN if names_a_secret(key) and item is not None else redacted(item, depth + 1)
-            for key, item in value.items()
-        }
-    return value
-
-
-def stored(data: bytes | None) -> Any:
-    """The value in stored JSON, redacted; what cannot be read is shown as text."""
-    if data is None:
-        return None
-    try:
-        return redacted(json.loads(data, parse_constant=str, parse_float=_number))
-    except (ValueError, RecursionError):
-        return without_secrets(data.decode(errors="backslashreplace"))
-
-
-def _number(text: str) -> float | str:
-    value = float(text)
-    return value if math.isfinite(value) else text
-
-
-def _preview(payload: bytes) -> str:
-    if len(payload) <= PARSED:
-        text = json.dumps(stored(payload), ensure_ascii=False)
+def _preview(job: Job, may: Disclosure) -> str:
+    if len(job.payload) <= PARSED:
+        text = json.dumps(may.stored(job.payload, job.options.hidden), ensure_ascii=False)
+    elif job.options.hidden:
+        text = f"{len(job.payload):,} bytes"  # it cannot be told from the start alone where they are
     else:
-        text = without_secrets(payload[: 4 * PREVIEW].decode(errors="replace"))
+        text = may.plain(job.payload[: 4 * PREVIEW].decode(errors="replace"))
     return text if len(text) <= PREVIEW else text[:PREVIEW] + "…"
 
 
-def _cut(text: str | None, most: int) -> str | None:
+def _cut(text: str | None, most: int, may: Disclosure) -> str | None:
     if text is None:
         return None
-    text = without_secrets(text[: 4 * most])
+    text = may.plain(text[: 2 * most])
     return text if len(text) <= most else text[:most] + "…"
 
 
 def job_row(job: Job) -> dict[str, Any]:
     """A job in a list."""
+    return _row(job, Disclosure(ROW))
+
+
+def _row(job: Job, may: Disclosure) -> dict[str, Any]:
+    arguments = _preview(job, may)  # first: what is hidden in them is hidden in all that follows
     last = job.attempts[-1] if job.attempts else None
     return {
         "id": job.id,
         "task": job.task,
         "queue": job.queue,
         "state": job.state.value,
-        "reason": _cut(job.reason, MESSAGE),
+        "reason": _cut(job.reason, MESSAGE, may),
         "priority": job.priority,
         "attempt": job.attempt,
         "max_attempts": job.options.max_attempts,
+        "errors": job.errors,
         "created_at": moment(job.created_at),
         "run_at": moment(job.run_at),
         "started_at": moment(job.started_at),
         "finished_at": moment(job.finished_at),
         "node": job.node,
         "cancelling": job.cancelling,
-        "parked": job.parked,
-        "arguments": _preview(job.payload),
-        "error": None if last is None else _cut(last.error, MESSAGE),
-        "message": None if last is None else _cut(last.message, MESSAGE),
+        "parked": _cut(job.parked, MESSAGE, may),
+        "arguments": arguments,
+        "error": None if last is None else _cut(last.error, MESSAGE, may),
+        "message": None if last is None else _cut(last.message, MESSAGE, may),
         **_times(job, last),
-        "progress": None if job.progress is None else stored(job.progress),
+        "progress": may.stored(job.progress),
     }
 
 
@@ -111,15 +88,17 @@ def _times(job: Job, last: Attempt | None) -> dict[str, float | None]:
 
 
 def job_document(job: Job, why: str, parents: list[Job | None]) -> dict[str, Any]:
-    """Everything about one job."""
+    """Everything about one job. Its arguments come first where not all of it can be shown."""
+    may = Disclosure(DOCUMENT)
+    payload = may.stored(job.payload, job.options.hidden)
     return {
-        **job_row(job),
-        "why": why,
-        "payload": stored(job.payload),
-        "result": stored(job.result),
-        "attempts": [_attempt(attempt) for attempt in job.attempts],
-        "unique": None if job.unique is None else without_secrets(job.unique),
-        "slots": [{"name": slot.name, "capacity": slot.capacity} for slot in job.slots],
+        **_row(job, may),
+        "why": may.plain(why),
+        "payload": payload,
+        "result": may.stored(job.result),
+        "attempts": _attempts(job.attempts, may),
+        "unique": None if job.unique is None else may.plain(job.unique),
+        "slots": [{"name": may.plain(slot.name), "capacity": slot.capacity} for slot in job.slots],
         "depends_on": list(job.depends_on),
         "parents": [
             {"id": parent.id, "task": parent.task, "state": parent.state.value}
@@ -128,7 +107,6 @@ def job_document(job: Job, why: str, parents: list[Job | None]) -> dict[str, Any
         ],
         "options": {name: getattr(job.options, name) for name in job.options.__struct_fields__},
         "expires_at": moment(job.expires_at),
-        "errors": job.errors,
         "crashes": job.crashes,
         "lost": job.lost,
         "token": job.token,
@@ -142,7 +120,12 @@ def job_document(job: Job, why: str, parents: list[Job | None]) -> dict[str, Any
     }
 
 
-def _attempt(attempt: Attempt) -> dict[str, Any]:
+def _attempts(attempts: Sequence[Attempt], may: Disclosure) -> list[dict[str, Any]]:
+    """In their order; the last ones are the first to be shown whole."""
+    return [_attempt(attempt, may) for attempt in reversed(attempts)][::-1]
+
+
+def _attempt(attempt: Attempt, may: Disclosure) -> dict[str, Any]:
     return {
         "number": attempt.number,
         "node": attempt.node,
@@ -150,9 +133,9 @@ def _attempt(attempt: Attempt) -> dict[str, Any]:
         "started_at": moment(attempt.started_at),
         "ended_at": moment(attempt.ended_at),
         "ended": attempt.ended,
-        "error": _cut(attempt.error, MESSAGE),
-        "message": _cut(attempt.message, TEXT),
-        "traceback": _cut(attempt.traceback, TEXT),
+        "error": _cut(attempt.error, MESSAGE, may),
+        "message": None if attempt.message is None else may.text(attempt.message),
+        "traceback": None if attempt.traceback is None else may.text(attempt.traceback, keep="end"),
         "run": _between(attempt.started_at, attempt.ended_at),
     }
 

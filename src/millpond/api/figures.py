@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 router = APIRouter(route_class=Route, tags=["machines"])
 OK = {"status": "ok"}
+MOST_QUEUES = 200  # with series of their own
+OTHER = "(other)"  # no queue can be called so
 
 
 @router.get("/livez", name="live", responses={200: {"description": "It is alive"}})
@@ -41,7 +43,8 @@ async def readyz(desk: Seat) -> Answer:
 @router.get("/scale", name="scale", responses=shapes.answer(shapes.Scale))
 async def scale(desk: Seat) -> Answer:
     """How many slots the fleet, its pools and its queues would like to have."""
-    return Answer(scale_document(shares_of((await desk.snapshot()).counts.nodes)))
+    nodes = (await desk.snapshot()).counts.nodes
+    return await desk.answer(lambda: scale_document(shares_of(nodes)))
 
 
 @router.get("/metrics", name="metrics", responses={200: {"content": {"text/plain": {}}}})
@@ -50,8 +53,30 @@ async def metrics(desk: Seat) -> Response:
     from prometheus_client import generate_latest
 
     overview = await desk.overview()
-    page = generate_latest(_Families(overview, len(desk.watch)))
+    page = await desk.ask(generate_latest, _Families(overview, len(desk.watch)))
     return Response(page, headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"})
+
+
+def without_the_many(queues: list[Document]) -> list[Document]:
+    """The queues with the most jobs, and all others as one. Each queue is nine series, which are kept for
+    years, and any program that enqueues may name as many as it likes."""
+    if len(queues) <= MOST_QUEUES:
+        return queues
+    order = sorted(queues, key=_weight, reverse=True)
+    kept, rest = order[:MOST_QUEUES], order[MOST_QUEUES:]
+    other = {
+        "queue": OTHER,
+        "states": {state: sum(queue["states"][state] for queue in rest) for state in rest[0]["states"]},
+        "oldest": max(queue["oldest"] or 0 for queue in rest),
+        "paused": all(queue["paused"] for queue in rest),
+    }
+    return [*sorted(kept, key=lambda queue: str(queue["queue"])), other]
+
+
+def _weight(queue: Document) -> tuple[int, int, str]:
+    states = queue["states"]
+    waiting = states["queued"] + states["running"] + states["scheduled"] + states["blocked"]
+    return (int(waiting), sum(states.values()), queue["queue"])
 
 
 class _Families:
@@ -63,6 +88,7 @@ class _Families:
 
     def collect(self) -> Iterable[Metric]:
         queues, pools, nodes = (self.overview[name] for name in ("queues", "pools", "nodes"))
+        queues = without_the_many(queues)
         yield _gauge(
             "millpond_queue_jobs",
             "jobs in a queue by state",

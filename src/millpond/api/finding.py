@@ -15,15 +15,15 @@ from typing import NamedTuple
 
 from millpond.api.options import Limits
 from millpond.api.problems import Problem
+from millpond.disclosure import knowing
 from millpond.errors import OptionError
 from millpond.job import Job, JobState
-from millpond.node.redaction import without_secrets
 from millpond.options import check_id, check_queue, check_text, instant
 from millpond.store.protocol import Filter, Store
 
 CHUNK = 50  # jobs read at once: each may carry two megabytes
 _VARIABLE = re.compile(
-    r"0x[0-9a-f]+|[0-9a-f]{8}-[0-9a-f-]{27}|\d+(?:\.\d+)?|'[^']{0,200}'|\"[^\"]{0,200}\"", re.IGNORECASE
+    r"0x[0-9a-f]++|[0-9a-f]{8}-[0-9a-f-]{27}|\d++(?:\.\d++)?|'[^']{0,200}'|\"[^\"]{0,200}\"", re.IGNORECASE
 )
 
 
@@ -154,25 +154,30 @@ def _matcher(asked: Wanted) -> Callable[[Job], bool]:
 
 
 def _mentions(job: Job, text: str) -> bool:
-    """Looks only where people could read it too: what is hidden cannot be guessed by searching for it."""
+    """Looks only where people could read it too: what is hidden cannot be guessed by searching for it.
+
+    Secrets are looked for only where the text is at all: one answer searches some thousand jobs.
+    """
     last = job.attempts[-1] if job.attempts else None
     plain = (job.id, job.task, job.reason or "", "" if last is None else last.error or "")
     if any(text in part.lower() for part in plain):
         return True
+    may = knowing(job)
     said = "" if last is None else (last.message or "")[:4_000]
     payload = job.payload[:4_000].decode(errors="replace")
-    return text in without_secrets(said).lower() or text in without_secrets(payload).lower()
+    return any(text in part.lower() and text in may.plain(part).lower() for part in (said, payload))
 
 
-def general(message: str) -> str:
-    """A message without what differs from job to job: numbers, ids, quoted names."""
-    return _VARIABLE.sub("…", without_secrets(message[:500]))[:200]
+def general(job: Job) -> str:
+    """The message a job ended with, without what differs from job to job: numbers, ids, quoted names."""
+    last = job.attempts[-1] if job.attempts else None
+    message = "" if last is None else (last.message or "")[:500]
+    return _VARIABLE.sub("…", knowing(job).plain(message))[:200]
 
 
 def cause_of(job: Job) -> str:
     """What a dead job died of, as a short name that jobs with the same fate share."""
     last = job.attempts[-1] if job.attempts else None
     error = "" if last is None else last.error or ""
-    message = "" if last is None else general(last.message or "")
-    said = "\0".join((job.task, job.queue, job.reason or "", error, message))
+    said = "\0".join((job.task, job.queue, job.reason or "", error, general(job)))
     return sha256(said.encode(errors="replace")).hexdigest()[:16]

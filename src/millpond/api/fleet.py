@@ -16,7 +16,11 @@ from millpond.node.bulletin import WORKER
 from millpond.store.protocol import NodeRecord
 
 Told = dict[str, Any]
+FAR = 1e15  # no number that a node tells is so large; an instant beyond it has no date
+MOST_ITEMS = 1_000  # of one list that a node tells
+LONGEST = 300  # characters of one text
 SUMS = ("running", "claimed", "done", "failed", "crashed", "timed_out", "recycled")
+ALIVE = ("busy", "idle", "starting", "draining")
 WORSE = ("ok", "degraded", "failed")
 
 
@@ -24,7 +28,7 @@ def told_by(node: NodeRecord) -> tuple[Told, Told]:
     """What a node says about itself, and its bulletin."""
     try:
         info = json.loads(node.info, parse_constant=str)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # also a number of thousands of digits
         return {}, {}
     if not isinstance(info, dict):
         return {}, {}
@@ -42,12 +46,12 @@ def state_of(node: NodeRecord) -> str:
 def node_document(node: NodeRecord, *, with_workers: bool) -> dict[str, Any]:
     """One node."""
     info, report = told_by(node)
-    workers = workers_of(node)
+    workers, pools = workers_of(node), _pools(node)
     at, age = _number(report.get("at")), _number(report.get("age"))
     found = {
         "id": node.id,
         "host": node.host,
-        "pid": info.get("pid") if isinstance(info.get("pid"), int) else None,
+        "pid": _whole(info.get("pid")),
         "state": state_of(node),
         "phase": _text(report.get("phase")),
         "lease_left": round(node.lease_left, 3),
@@ -60,11 +64,11 @@ def node_document(node: NodeRecord, *, with_workers: bool) -> dict[str, Any]:
         "settled": _whole(report.get("settled")),
         "rescued": _whole(report.get("rescued")),
         "queues": _texts(info.get("queues")),
-        "pools": [pool["name"] for pool in _pools(node)],
+        "pools": [pool["name"] for pool in pools],
         "reported_at": None if at is None else moment(int(at * MICROSECONDS)),
         "cpu": _cpu(report),
-        "memory": _memory(info, workers),
-        "worker_count": sum(_whole(pool.get("count")) or 0 for pool in _pools(node)),
+        "memory": _memory(info, pools),
+        "worker_count": sum(sum(_states(pool).values()) for pool in pools),
     }
     return {**found, "workers": workers} if with_workers else found
 
@@ -76,25 +80,46 @@ def _cpu(report: Told) -> dict[str, float | None]:
     return {"used": _number(told.get("used")), "limit": _number(told.get("limit"))}
 
 
-def _memory(info: Told, workers: list[Told]) -> dict[str, float | None]:
+def _memory(info: Told, pools: list[Told]) -> dict[str, float | None]:
     """What the jobs of a node may use together, and what its workers use."""
     budget = info.get("budget")
     most = _number(budget.get("memory")) if isinstance(budget, dict) else None
-    return {"used": sum(_whole(worker["rss"]) or 0 for worker in workers), "limit": most}
+    return {"used": sum(_resident(pool) for pool in pools), "limit": most}
 
 
 def workers_of(node: NodeRecord) -> list[dict[str, Any]]:
     """The workers of a node."""
-    found = []
+    found, at = [], _number(told_by(node)[1].get("at"))
     for pool in _pools(node):
-        rows = pool.get("workers")
-        for row in rows if isinstance(rows, list) else ():
-            if isinstance(row, list) and len(row) == len(WORKER):
-                worker = dict(zip(WORKER, row, strict=True))
-                found.append(
-                    {"node": node.id, "pool": pool["name"], **worker, "recycle": _left(pool, worker)}
-                )
+        for number, row in enumerate(_rows(pool)):
+            worker = dict(zip(WORKER, map(_plain, row), strict=True))
+            place = {"id": _id_of(pool, number, node.id, worker), "node": node.id, "pool": pool["name"]}
+            more = {**_instants(at, worker), "completed": _completed(worker)}
+            found.append({**place, **worker, **more, "recycle": _left(pool, worker)})
     return found
+
+
+def _id_of(pool: Told, number: int, node: str, worker: Told) -> str:
+    """What a worker is called as long as it lives. A node of an older version tells only pids."""
+    ids = pool.get("worker_ids")
+    told = _text(ids[number]) if isinstance(ids, list) and number < len(ids) else None
+    return told or f"{node}/{pool['name']}/pid-{worker['pid']}"
+
+
+def _completed(worker: Told) -> int | None:
+    """Jobs that ended well in it."""
+    done, failed = _whole(worker["done"]), _whole(worker["failed"])
+    return None if done is None or failed is None else max(0, done - failed)
+
+
+def _instants(at: float | None, worker: Told) -> dict[str, str | None]:
+    """When that was of which the worker's row tells how long ago it is."""
+    names = {"age": "started_at", "running_for": "job_started_at", "last_seen": "last_seen_at"}
+    ages = {name: _number(worker[age]) for age, name in names.items()}
+    return {
+        name: None if at is None or age is None else moment(int((at - age) * MICROSECONDS))
+        for name, age in ages.items()
+    }
 
 
 def _left(pool: Told, worker: Told) -> dict[str, float | None]:
@@ -158,35 +183,70 @@ def _add(merged: dict[str, Any], pool: Told, node: str) -> None:
     if status in WORSE and WORSE.index(status) > WORSE.index(merged["status"]):
         merged["status"] = status
     merged["reasons"] = [*merged["reasons"], *_texts(pool.get("reasons"))][:10]
+    states = _states(pool)
+    merged["workers"] += sum(states.values())
+    for state, number in states.items():
+        merged[state] += number
+    merged["memory"] += _resident(pool)
+
+
+def _states(pool: Told) -> dict[str, int]:
+    """How many workers a pool has by state. The list of them is cut where there are very many, so the node
+    counts them itself; one of an older version does not."""
+    told = pool.get("states")
+    if isinstance(told, dict):
+        return {state: max(0, _whole(told.get(state)) or 0) for state in ALIVE}
+    listed = [row[WORKER.index("state")] for row in _rows(pool)]
+    return {state: listed.count(state) for state in ALIVE}
+
+
+def _resident(pool: Told) -> int:
+    """What the workers of a pool have in memory together."""
+    told = _whole(pool.get("rss"))
+    return sum(_whole(row[WORKER.index("rss")]) or 0 for row in _rows(pool)) if told is None else told
+
+
+def _rows(pool: Told) -> list[list[Any]]:
     rows = pool.get("workers")
-    for row in rows if isinstance(rows, list) else ():
-        worker = dict(zip(WORKER, row, strict=False)) if isinstance(row, list) else {}
-        state = worker.get("state")
-        if state != "dead":
-            merged["workers"] += 1
-        if state in ("busy", "idle", "starting", "draining"):
-            merged[state] += 1
-        merged["memory"] += _whole(worker.get("rss")) or 0
+    return [
+        row
+        for row in (rows if isinstance(rows, list) else ())
+        if isinstance(row, list) and len(row) == len(WORKER)
+    ]
 
 
 def _pools(node: NodeRecord) -> list[Told]:
     pools = told_by(node)[1].get("pools")
     if not isinstance(pools, list):
         return []
-    return [pool for pool in pools if isinstance(pool, dict) and isinstance(pool.get("name"), str)]
+    return [pool for pool in pools[:MOST_ITEMS] if isinstance(pool, dict) and _is_name(pool.get("name"))]
+
+
+def _is_name(value: object) -> bool:
+    """A name goes back to the store as a key: it must be one that every store can take."""
+    return isinstance(value, str) and 0 < len(value) <= LONGEST and value.isprintable()
 
 
 def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
+    return value[:LONGEST] if isinstance(value, str) else None
 
 
 def _texts(value: object) -> list[str]:
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+    items = value[:MOST_ITEMS] if isinstance(value, list) else []
+    return [item[:LONGEST] for item in items if isinstance(item, str)]
 
 
 def _number(value: object) -> float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    """JSON can say numbers that no float holds, and that cannot be added up or dated."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if -FAR <= value <= FAR else None
 
 
 def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return value if isinstance(value, int) and _number(value) is not None else None
+
+
+def _plain(value: object) -> object:
+    """A field of a worker's row: a name, a number or nothing."""
+    return value if isinstance(value, bool) else _text(value) if isinstance(value, str) else _number(value)

@@ -9,22 +9,36 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from millpond.api.audit import write_down
+from millpond.api.audit import address_of, peer_of, write_down
 from millpond.api.desk import Desk
 from millpond.api.gathering import Snapshot
-from millpond.api.problems import Problem
+from millpond.api.methods import allowed
+from millpond.api.problems import Problem, problem_of
 from millpond.api.tokens import NOBODY, Caller
-from millpond.rules.access import CHANGES, is_for_us, is_same_origin, judge, may_read, need_of
+from millpond.errors import MillpondError
+from millpond.rules.access import (
+    CHANGES,
+    Network,
+    client_of,
+    is_for_us,
+    is_same_origin,
+    judge,
+    may_read,
+    need_of,
+)
 
 logger = logging.getLogger("millpond.api")
 COOKIE = "millpond-session"
 ENDLESS = "/api/v1/events"
+FORWARDED = b"x-forwarded-for"
+OPEN_ALWAYS = ("/livez", "/readyz")
 ONCE = (b"host", b"authorization", b"origin", b"content-length", b"content-type", b"sec-fetch-site")
 LONGEST_HEAD = 16_384  # bytes of headers
 LOGIN = 8_192  # bytes that somebody who has shown nothing may send
@@ -48,9 +62,15 @@ HEADERS = (
 class Gate:
     """An ASGI app around the routes."""
 
-    def __init__(self, inner: ASGIApp, desk: Desk) -> None:
+    def __init__(self, inner: ASGIApp, desk: Desk, routes: Sequence[BaseRoute] = ()) -> None:
         self._inner = inner
         self._desk = desk
+        self._routes = routes
+
+    @property
+    def proxies(self) -> tuple[Network, ...]:
+        """Those whose word about who asks is taken."""
+        return self._desk.options.proxies
 
     def warm(self) -> asyncio.Task[Snapshot]:
         """Ask the store how things stand, before anybody wants to know."""
@@ -72,14 +92,19 @@ class Gate:
     async def _serve(self, scope: Scope, receive: Receive, reply: _Reply) -> None:
         try:
             headers = _headers(scope)
+            scope["millpond.address"] = client_of(
+                peer_of(scope), headers.get(FORWARDED, ""), self._desk.options.proxies
+            )
+            if route_path(scope) not in OPEN_ALWAYS:  # a probe is answered whatever the store does
+                await self._desk.ends.ready(has_session=_cookie(headers) is not None)
             caller = self._admit(scope, headers)
             scope["millpond.caller"] = caller
-            scope["millpond.cookie"] = _cookie(headers)
             body = b""
             if scope["method"] in CHANGES:
                 most = self._desk.limits.body if caller.shown == "right" else LOGIN
                 body = await self._body(headers, receive, most)
-        except Problem as problem:
+        except (Problem, MillpondError) as error:  # also of a store that cannot say which sessions have ended
+            problem = problem_of(error) or Problem("internal", type(error).__name__)
             await problem.response()(scope, receive, reply)
             return
         if scope["method"] in CHANGES:
@@ -99,7 +124,8 @@ class Gate:
             raise Problem("wrong-host", f"this server is not called {headers.get(b'host', '')!r:.100}")
         need = need_of(method, path)
         if need is None or (method == "HEAD" and path == ENDLESS):
-            raise Problem("method-not-allowed", f"{method[:20]} is not a method of this server")
+            refusal = f"{method[:20]} is not a method of this path"
+            raise Problem("method-not-allowed", refusal, allow=allowed(self._routes, path))
         if method in CHANGES:
             self._check_change(headers)
         elif not may_read(path, headers.get(b"sec-fetch-site"), headers.get(b"sec-fetch-mode")):
@@ -114,6 +140,8 @@ class Gate:
             path=path,
         )
         if refused is not None:
+            if caller.shown == "wrong" and caller.how == "token":
+                self._desk.tries.refuse(address_of(scope), time.time())
             raise Problem(refused.problem, refused.detail)
         return caller
 
@@ -137,9 +165,10 @@ class Gate:
         said = headers.get(b"authorization")
         if said is not None:
             scheme, _, text = said.partition(" ")
-            if scheme.lower() != "bearer":
-                return Caller(shown="wrong", how="token")
-            return self._desk.keyring.look(text.strip(), time.time())
+            found = Caller(shown="wrong", how="token")
+            if scheme.lower() == "bearer":
+                found = self._desk.keyring.look(text.strip(), time.time())
+            return found
         cookie = _cookie(headers)
         return NOBODY if cookie is None else self._desk.keyring.look_session(cookie, time.time())
 

@@ -17,6 +17,7 @@ from millpond.api import recurring_seen
 from millpond.api.tails import Tail
 from millpond.errors import StoreError
 from millpond.job import JobState
+from millpond.node.decisions import with_fields
 from millpond.node.redaction import shown
 from millpond.store.protocol import Counts, Minute, QueueCounts
 
@@ -31,7 +32,9 @@ LAGS = 60.0  # seconds that a snapshot may be old while another is taken
 QUICK = 0.05  # seconds: full counts that take longer are taken less often
 SLOW = 5.0  # seconds between two looks at what moves slowly
 MINUTES = 6  # of statistics
-FREE = ("", "base", "running", "backlog", "demand", "min", "hold")  # terms of a decision that are no caps
+# Terms of a decision that are no caps
+FREE = ("", "base", "running", "backlog", "depth", "fixed", "warm", "demand", "min", "hold")
+ACTIONS = ("grow", "shrink", "stay")
 
 
 class Snapshot(NamedTuple):
@@ -101,6 +104,11 @@ class Gathering:
             if self._last is None:
                 raise
             found = self._last._replace(trouble=shown(str(error)))
+        except Exception as error:  # one line that nobody can read must not blind those who look
+            if self._last is None:
+                raise
+            logger.exception("What the store holds could not be read")
+            found = self._last._replace(trouble=shown(f"it holds what cannot be read: {error}"))
         self._took = time.monotonic() - began
         self.every = min(LONGEST, max(EVERY, SHARE * self._quick_took))
         self._taken_at, self._seen = time.monotonic(), seen
@@ -165,13 +173,19 @@ def updated(last: Counts, ready: Counts, waiting: dict[str, int]) -> Counts:
 
 def decision_document(line: dict[str, Any]) -> dict[str, Any]:
     """A line of the log of decisions; what is not known by name is one of its terms."""
+    line = with_fields(line)
     named = {
         "number": line["number"],
         "at": line["at"],
         "pool": _text(line.get("pool")),
         "node": _text(line.get("node")),
-        "from": _whole(line.get("before")),
-        "to": _whole(line.get("after")),
+        "from": _whole(line["current"]),
+        "to": _whole(line["target"]),
+        "current": _whole(line["current"]),
+        "target": _whole(line["target"]),
+        "action": line["action"] if line["action"] in ACTIONS else None,
+        "queue_depth": _whole(line["queue_depth"]),
+        "busy_workers": _whole(line["busy_workers"]),
         "text": _text(line.get("sentence")) or _text(line.get("text")) or "",
         "shadow": bool(line.get("shadow")),
         "capped": None if line.get("binding") in FREE else _text(line.get("binding")),
@@ -185,4 +199,6 @@ def _text(value: object) -> str | None:
 
 
 def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if abs(value) < 2**53 else None

@@ -19,6 +19,7 @@ from millpond.handle import shortages
 from millpond.job import ENDS, Job, JobState
 from millpond.options import check_id
 from millpond.rules.explain import why
+from millpond.rules.known import live
 from millpond.store.protocol import Filter, Retention
 
 router = APIRouter(prefix="/api/v1", route_class=Route, tags=["jobs"])
@@ -42,7 +43,7 @@ async def page(desk: Desk, asked: Wanted, limit: int, cursor: str | None) -> Ans
             "scanned": found.scanned,
         }
 
-    return Answer(await desk.ask(look))
+    return await desk.answer(look)
 
 
 @router.get("/jobs/{job_id}", name="jobs.show", responses=shapes.answer(shapes.Job))
@@ -55,10 +56,10 @@ async def show_job(desk: Seat, job_id: JobId) -> Answer:
         parents = desk.store.get(job.depends_on[:100])
         known = [parent for parent in parents if parent is not None]
         short = shortages(node.info for node in counts.nodes)
-        said = why(job, known, counts, desk.store.clock.now(), short)
+        said = why(job, known, counts, desk.store.clock.now(), short=short, live=live(counts.nodes))
         return job_document(job, said, parents)
 
-    return Answer(await desk.ask(look))
+    return await desk.answer(look)
 
 
 @router.post("/jobs", name="job.enqueue", status_code=201, responses=shapes.answer(shapes.Enqueued, 201))

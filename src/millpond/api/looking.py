@@ -13,41 +13,60 @@ from millpond.api.answers import Answer, Route
 from millpond.api.audit import address_of
 from millpond.api.desk import Seat, caller_of
 from millpond.api.documents import moment
+from millpond.api.gathering import Snapshot
+from millpond.api.overview import busiest
 from millpond.api.requests import After, Limit, QueueName
-from millpond.api.series import WINDOWS, series
+from millpond.api.series import WINDOWS, Series
 from millpond.api.session import session_document
 from millpond.api.stream import Stream
 from millpond.api.tails import Tail
 from millpond.api.watch import message
 from millpond.job import ENDS
 from millpond.node.audit import NAME as AUDIT
+from millpond.rules.access import counted_as
 from millpond.signature import hints_of
+from millpond.store.protocol import Store
 from millpond.task import Task
 
 router = APIRouter(prefix="/api/v1", route_class=Route, tags=["looking"])
+MOST_QUEUES = 30  # with columns of their own in one answer
+READ_AT_ONCE = 60  # minutes of statistics
 
 
 @router.get("/overview", name="overview.show", responses=shapes.answer(shapes.Overview))
 async def overview(desk: Seat) -> Answer:
     """All that the first page shows, in one document."""
-    return Answer(await desk.overview())
+    return await desk.answer(dict, await desk.overview())
 
 
 @router.get("/statistics", name="statistics.show", responses=shapes.answer(shapes.Statistics))
 async def statistics(
-    desk: Seat, window: Literal["1h", "6h", "24h"] = "1h", queue: QueueName | None = None
+    desk: Seat,
+    window: Literal["1h", "6h", "24h"] = "1h",
+    queue: Annotated[list[QueueName] | None, Query(max_length=MOST_QUEUES)] = None,
 ) -> Answer:
-    """What happened, by minute or by five, as columns for charts."""
-    snapshot = await desk.snapshot()
+    """What happened, by minute or by five, as columns for charts: of the queues that are named, else of the
+    busiest; `other` are all others together."""
+    return await desk.answer(statistics_document, desk.store, await desk.snapshot(), window, queue)
+
+
+def statistics_document(
+    store: Store, snapshot: Snapshot, window: str, asked: list[str] | None
+) -> dict[str, Any]:
+    """Columns out of the store's statistics, which are read an hour at a time."""
+    named = busiest(snapshot, MOST_QUEUES) if asked is None else asked
     until, back = int(snapshot.at // 60), WINDOWS[window].minutes + WINDOWS[window].step
-    minutes = await desk.ask(desk.store.statistics, until - back, until + 1)
+    series = Series(WINDOWS[window], until, named)
+    for begin in range(until - back, until + 1, READ_AT_ONCE):
+        for minute in store.statistics(begin, min(begin + READ_AT_ONCE, until + 1)):
+            if asked is None or minute.queue in asked:
+                series.add(minute)
     open_now = {
         counts.queue: sum(number for state, number in counts.states.items() if state not in ENDS)
         for counts in snapshot.counts.queues
-        if queue is None or counts.queue == queue
+        if asked is None or counts.queue in asked
     }
-    chosen = [line for line in minutes if queue is None or line.queue == queue]
-    return Answer({"window": window, **series(chosen, WINDOWS[window], until, open_now)})
+    return {"window": window, **series.document(open_now)}
 
 
 @router.get("/events", name="events.stream", responses={200: {"content": {"text/event-stream": {}}}})
@@ -58,7 +77,8 @@ async def events(
     said = request.headers.get("last-event-id", "")
     last = int(said) if said.isdecimal() and len(said) < 16 else last_event_id
     caller = caller_of(request.scope)
-    listener, first = await desk.watch.attach(address_of(request.scope), last)
+    client = caller.session or counted_as(address_of(request.scope))
+    listener, first = await desk.watch.attach(client, last)
     hello = {
         "at": moment(desk.store.clock.now()),
         "version": desk.version,
@@ -72,28 +92,28 @@ async def events(
 async def recent_events(desk: Seat, after: After = 0, limit: Limit = 100) -> Answer:
     """The last events, newest first."""
     await desk.snapshot()
-    lines = desk.gathering.events.lines(after)
-    return Answer({"events": lines[: -limit - 1 : -1], "last": desk.gathering.events.last})
+    events = desk.gathering.events
+    return await desk.answer(lambda: {"events": events.lines(after)[: -limit - 1 : -1], "last": events.last})
 
 
 @router.get("/audit", name="audit.list", responses=shapes.answer(shapes.Audit))
 async def audit(desk: Seat, after: After = 0, limit: Limit = 100) -> Answer:
     """Who changed what, newest first."""
 
-    def look() -> list[dict[str, Any]]:
+    def look() -> dict[str, Any]:
         tail = Tail(desk.store, AUDIT, keep=limit)
         tail.last = after
         tail.read()
-        return tail.lines()[::-1]
+        return {"audit": tail.lines()[::-1]}
 
-    return Answer({"audit": await desk.ask(look)})
+    return await desk.answer(look)
 
 
 @router.get("/tasks", name="tasks.list", responses=shapes.answer(shapes.Tasks))
 async def tasks(desk: Seat) -> Answer:
     """The registered tasks, with what they take."""
     known = sorted(desk.app.tasks.values(), key=lambda task: task.name) if desk.options.knows_tasks else []
-    return Answer({"tasks": [_task(task) for task in known]})
+    return await desk.answer(lambda: {"tasks": [_task(task) for task in known]})
 
 
 def _task(task: Task[..., Any]) -> dict[str, Any]:

@@ -24,20 +24,20 @@ Pid = Annotated[int, Path(ge=1, le=2**31)]
 async def list_nodes(desk: Seat) -> Answer:
     """Every node that has a lease or is being rescued, with its workers."""
     nodes = sorted((await desk.snapshot()).counts.nodes, key=lambda node: (node.host, node.id))
-    return Answer({"nodes": [node_document(node, with_workers=True) for node in nodes]})
+    return await desk.answer(lambda: {"nodes": [node_document(node, with_workers=True) for node in nodes]})
 
 
 @router.get("/nodes/{node}", name="nodes.show", responses=shapes.answer(shapes.Node))
 async def show_node(desk: Seat, node: Name) -> Answer:
     """One node with its workers."""
-    return Answer(node_document(await _known(desk, node), with_workers=True))
+    return await desk.answer(node_document, await _known(desk, node), with_workers=True)
 
 
 @router.get("/workers", name="workers.list", responses=shapes.answer(shapes.Workers))
 async def list_workers(desk: Seat) -> Answer:
     """Every worker of every node."""
     nodes = (await desk.snapshot()).counts.nodes
-    return Answer({"workers": [worker for node in nodes for worker in workers_of(node)]})
+    return await desk.answer(lambda: {"workers": [worker for node in nodes for worker in workers_of(node)]})
 
 
 @router.post(
@@ -58,7 +58,7 @@ async def drain(desk: Seat, request: Request, node: Name, said: Drain) -> Answer
 async def recycle(desk: Seat, request: Request, node: Name, pid: Pid, _: Nothing) -> Answer:
     """Replace a worker once what it runs has ended."""
     found = await _known(desk, node)
-    if pid not in {worker["pid"] for worker in workers_of(found)}:
+    if pid not in await desk.ask(lambda: {worker["pid"] for worker in workers_of(found)}):
         raise Problem("unknown-worker", f"node {node} has told of no worker {pid}")
     return await _tell(desk, request, node, "recycle", worker=pid)
 

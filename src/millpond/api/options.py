@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from millpond.api.tokens import Source
-from millpond.rules.access import is_public
+from millpond.rules.access import Network, is_public
 
 MEBIBYTE = 1 << 20
 
@@ -22,7 +22,7 @@ class Limits(NamedTuple):
     threads: int = 4  # that wait for the store
     waiting: int = 64  # requests in line for them
     streams: int = 100  # event streams
-    streams_each: int = 20  # of one address
+    streams_each: int = 20  # of one address, or of one session
     behind: int = 64  # messages that a slow reader may lag
     page: int = 500  # jobs in one answer
     page_bytes: int = 8 * MEBIBYTE  # of job data read for one answer, about
@@ -38,9 +38,11 @@ class ApiOptions(NamedTuple):
     open_reads: bool = False  # reading without a token
     open_metrics: bool = False  # /metrics and /scale without a token
     behind_tls: bool = False  # something before it speaks TLS
+    proxies: tuple[Network, ...] = ()  # whose word about who asks is taken
     app_name: str | None = None
     knows_tasks: bool = True  # the app was imported: its tasks can be enqueued
     token_file: str | None = None
+    beside: tuple[str, int] | None = None  # host and process of the node that it was started with
     limits: Limits = Limits()
 
     @property

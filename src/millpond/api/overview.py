@@ -11,10 +11,11 @@ from typing import Any
 from millpond.api.documents import moment
 from millpond.api.fleet import node_document, pool_documents, state_of, told_by
 from millpond.api.gathering import Snapshot
-from millpond.api.series import Sum, recent
+from millpond.api.series import recent
 from millpond.config import hide_password
-from millpond.job import MICROSECONDS, JobState
-from millpond.store.protocol import QueueCounts
+from millpond.job import ENDS, MICROSECONDS, JobState
+from millpond.rules.explain import span
+from millpond.store.protocol import Minute, QueueCounts
 
 Document = dict[str, Any]
 KEYED = {"queues": "queue", "pools": "pool", "nodes": "id"}
@@ -53,13 +54,43 @@ def queue_items(snapshot: Snapshot, pools: list[Document]) -> list[Document]:
     served = {queue for pool in pools for queue in pool["queues"]}
     empty = (QueueCounts(queue, False, None, {}, None) for queue in served - counted.keys())
     everything = sorted([*counted.values(), *empty], key=lambda counts: counts.queue)
-    return [_queue(snapshot, counts, pools) for counts in everything]
+    serving: dict[str, list[Document]] = {}
+    for pool in pools:
+        for queue in pool["queues"]:
+            serving.setdefault(queue, []).append(pool)
+    minutes = _by_queue(snapshot)
+    return [
+        _queue(snapshot, counts, serving.get(counts.queue, []), minutes.get(counts.queue, []))
+        for counts in everything
+    ]
 
 
-def _queue(snapshot: Snapshot, counts: QueueCounts, pools: list[Document]) -> Document:
-    serving = [pool for pool in pools if counts.queue in pool["queues"]]
+def _by_queue(snapshot: Snapshot) -> dict[str, list[Minute]]:
+    found: dict[str, list[Minute]] = {}
+    for line in snapshot.minutes:
+        found.setdefault(line.queue, []).append(line)
+    return found
+
+
+def busiest(snapshot: Snapshot, most: int) -> list[str]:
+    """The queues with the most to do, by name: where jobs came and ended lately, then where they wait."""
+    lately = {
+        queue: sum(sum(line.counts.values()) for line in lines)
+        for queue, lines in _by_queue(snapshot).items()
+    }
+    due = {
+        line.queue: sum(number for state, number in line.states.items() if state not in ENDS)
+        for line in snapshot.counts.queues
+    }
+    order = sorted({*lately, *due}, key=lambda queue: (-lately.get(queue, 0), -due.get(queue, 0), queue))
+    return sorted(order[:most])
+
+
+def _queue(
+    snapshot: Snapshot, counts: QueueCounts, serving: list[Document], minutes: list[Minute]
+) -> Document:
     waits = [pool["max_wait"] for pool in serving if pool["max_wait"] is not None]
-    lately = recent((line for line in snapshot.minutes if line.queue == counts.queue), int(snapshot.at // 60))
+    lately = recent(minutes, snapshot.at)
     nodes = {node for pool in serving for node in pool["nodes"]}
     return {
         "queue": counts.queue,
@@ -115,22 +146,16 @@ def _totals(snapshot: Snapshot, found: Document) -> Document:
     states = {
         state.value: sum(queue["states"][state.value] for queue in found["queues"]) for state in JobState
     }
-    until = int(snapshot.at // 60)
-    total = Sum()
-    for minute in snapshot.minutes:
-        if until - 5 <= minute.minute <= until:
-            total.add(minute)
-    minutes = 5 + round(snapshot.at / 60 % 1, 1)  # the last one is not over yet
+    lately = recent(snapshot.minutes, snapshot.at)
+    begun = sum(pool["running"] for pool in found["pools"])
     return {
         **states,
+        "begun": begun,
+        "claimed": max(0, sum(pool["claimed"] for pool in found["pools"]) - begun),
         "workers": sum(pool["workers"] for pool in found["pools"]),
         "busy": sum(pool["busy"] for pool in found["pools"]),
         "nodes": sum(node["state"] == "live" for node in found["nodes"]),
-        "per_minute": round(total.counts.get("completed", 0) / minutes, 2),
-        "failed_per_minute": round(
-            (total.counts.get("dead", 0) + total.counts.get("retried", 0)) / minutes, 2
-        ),
-        "wait_p95": total.percentiles()["wait_p95"],
+        **{name: lately[name] for name in ("per_minute", "failed_per_minute", "wait_p95")},
     }
 
 
@@ -160,7 +185,8 @@ def _of_store(found: Document) -> Iterable[Document]:
 def _of_nodes(found: Document) -> Iterable[Document]:
     open_jobs = sum(_due(queue) for queue in found["queues"])
     if open_jobs and not any(node["state"] == "live" for node in found["nodes"]):
-        said = f"{open_jobs} jobs wait and no node runs: start one with `millpond run`"
+        wait = f"{open_jobs:,} job waits" if open_jobs == 1 else f"{open_jobs:,} jobs wait"
+        said = f"{wait} and no node runs: start one with `millpond run`"
         yield _alert("error", "no_node", "", said)
     for node in found["nodes"]:
         if node["state"] == "silent":
@@ -178,12 +204,15 @@ def _of_queues(found: Document) -> Iterable[Document]:
         if queue["paused"]:
             continue
         if queue["max_wait"] is not None and (queue["oldest"] or 0.0) > queue["max_wait"]:
-            said = f"jobs of queue {name} wait {queue['oldest']:.1f} s, longer than {queue['max_wait']:g} s"
+            limited = f": it starts {queue['rate']:g} a second at most" if queue["rate"] else ""
+            waited, allowed = span(queue["oldest"]), span(queue["max_wait"])
+            said = f"jobs of queue {name} wait {waited}, longer than {allowed}{limited}"
             yield _alert("warning", "wait", name, said)
         if some_node and not queue["nodes"] and _due(queue):
             yield _alert("warning", "unserved", name, f"no node serves queue {name}: its jobs wait")
         if queue["recent"]["dead"]:
-            said = f"{queue['recent']['dead']} jobs of queue {name} died in the last five minutes"
+            dead = queue["recent"]["dead"]
+            said = f"{dead:,} job{'' if dead == 1 else 's'} of queue {name} died in the last five minutes"
             yield _alert("warning", "dead", name, said)
 
 

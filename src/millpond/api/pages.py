@@ -5,6 +5,7 @@ No path of a request ever reaches the file system. Where the dashboard was not b
 
 from __future__ import annotations
 
+import gzip
 import mimetypes
 import re
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from millpond.api.problems import Problem
 
 router = APIRouter(route_class=Route, include_in_schema=False)
 LARGEST = 8 << 20  # bytes of one file
+_ENCODING = re.compile(r"\bgzip\b(?!\s*;\s*q=0(?:\.0{0,3})?\s*(?:,|$))", re.IGNORECASE)
 _HASHED = re.compile(r"-[0-9A-Za-z]{8,}\.")
 NOT_BUILT = b"""<!doctype html>
 <html lang="en">
@@ -28,8 +30,10 @@ NOT_BUILT = b"""<!doctype html>
 <body>
 <h1>The dashboard is not built</h1>
 <p>The HTTP API works: see <a href="api/v1/openapi.json">api/v1/openapi.json</a>.</p>
-<p>A released package brings the page along. In a source tree, build it with Node.js 20 or newer:
-<code>make web</code>, and start the server again.</p>
+<p>This Millpond was installed without its page. Packages bring it along, unless they were built with
+<code>MILLPOND_NO_WEB=1</code>: install one that was not, or install again from the source with Node.js 20 or
+newer at hand. In a source tree where Millpond is installed as editable: <code>make web</code>. Then start
+the server again.</p>
 </body>
 </html>
 """
@@ -41,6 +45,7 @@ class File(NamedTuple):
     content: bytes
     kind: str
     tag: str
+    packed: bytes | None = None  # the same, compressed, where that is smaller
 
 
 def built() -> dict[str, File]:
@@ -65,7 +70,13 @@ def _file(name: str, content: bytes) -> File:
     )
     kind = kind or mimetypes.guess_type(name)[0] or "application/octet-stream"
     text = kind.startswith("text/") or kind.endswith(("+xml", "+json"))
-    return File(content, f"{kind}; charset=utf-8" if text else kind, f'"{sha256(content).hexdigest()[:20]}"')
+    packed = gzip.compress(content, mtime=0) if text else content
+    return File(
+        content,
+        f"{kind}; charset=utf-8" if text else kind,
+        sha256(content).hexdigest()[:20],
+        packed if len(packed) < len(content) else None,
+    )
 
 
 @router.get("/")
@@ -73,7 +84,7 @@ async def index(request: Request) -> Response:
     """The page."""
     found = request.app.state.files.get("index.html")
     if found is None:
-        return Response(NOT_BUILT, 200, {"Cache-Control": "no-store"}, "text/html; charset=utf-8")
+        return Response(NOT_BUILT, 503, {"Cache-Control": "no-store"}, "text/html; charset=utf-8")
     return _sent(request, "index.html", found)
 
 
@@ -97,7 +108,13 @@ async def static(request: Request, name: str) -> Response:
 
 def _sent(request: Request, name: str, file: File) -> Response:
     lasting = "public, max-age=31536000, immutable" if _HASHED.search(name) else "no-cache"
-    headers = {"Cache-Control": lasting, "ETag": file.tag}
-    if request.headers.get("if-none-match") == file.tag:
+    coding = _ENCODING.search(request.headers.get("accept-encoding", ""))
+    content, tag = file.content, f'"{file.tag}"'
+    headers = {"Cache-Control": lasting, "Vary": "Accept-Encoding"}
+    if file.packed is not None and coding is not None:
+        content, tag = file.packed, f'"{file.tag}-gz"'
+        headers["Content-Encoding"] = "gzip"
+    headers["ETag"] = tag
+    if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
-    return Response(file.content, 200, {**headers, "Content-Type": file.kind})
+    return Response(content, 200, {**headers, "Content-Type": file.kind})

@@ -24,17 +24,23 @@ SHOWN = 50  # decisions on the page of a pool
 @router.get("/pools", name="pools.list", responses=shapes.answer(shapes.Pools))
 async def list_pools(desk: Seat) -> Answer:
     """Every pool of the live nodes, added up over them."""
-    return Answer({"pools": (await desk.overview())["pools"]})
+    overview = await desk.overview()
+    return await desk.answer(lambda: {"pools": overview["pools"]})
 
 
 @router.get("/pools/{pool}", name="pools.show", responses=shapes.answer(shapes.Pool))
 async def show_pool(desk: Seat, pool: QueueName) -> Answer:
     """One pool with its workers and what was decided about it."""
     snapshot = await desk.snapshot()
-    found = one(desk.overview_of(snapshot), pool)
-    workers = [row for node in snapshot.counts.nodes for row in workers_of(node) if row["pool"] == pool]
-    decisions = [line for line in reversed(snapshot.decisions) if line["pool"] == pool]
-    return Answer({**found, "worker_items": workers, "decisions": decisions[:SHOWN]})
+    overview = await desk.overview_of(snapshot)
+
+    def make() -> Document:
+        found = one(overview, pool)
+        workers = [row for node in snapshot.counts.nodes for row in workers_of(node) if row["pool"] == pool]
+        decisions = [line for line in reversed(snapshot.decisions) if line["pool"] == pool]
+        return {**found, "worker_items": workers, "decisions": decisions[:SHOWN]}
+
+    return await desk.answer(make)
 
 
 @router.put("/pools/{pool}/workers", name="pool.resize", responses=shapes.answer(shapes.Pool))
@@ -75,10 +81,14 @@ async def decisions(
 ) -> Answer:
     """What was decided about the size of pools and why, newest first."""
     snapshot = await desk.snapshot()
-    lines = [
-        line
-        for line in reversed(snapshot.decisions)
-        if line["number"] > after and (pool is None or line["pool"] == pool)
-    ]
-    last = snapshot.decisions[-1]["number"] if snapshot.decisions else 0
-    return Answer({"decisions": lines[:limit], "last": last})
+
+    def make() -> Document:
+        lines = [
+            line
+            for line in reversed(snapshot.decisions)
+            if line["number"] > after and (pool is None or line["pool"] == pool)
+        ]
+        last = snapshot.decisions[-1]["number"] if snapshot.decisions else 0
+        return {"decisions": lines[:limit], "last": last}
+
+    return await desk.answer(make)

@@ -81,6 +81,7 @@ SORTS: dict[str, Sort] = {
     "overloaded": Sort(503, "The server is busy", "Try again in a moment"),
     "timed-out": Sort(504, "It took too long", "Ask for less; a change may still be carried out"),
 }
+WITHOUT_A_LIST = "Correct what `detail` says"
 AGAIN = {"too-many": 60, "store-busy": 1, "store-away": 2, "outcome-unknown": 2, "overloaded": 2}
 
 
@@ -94,12 +95,14 @@ class Problem(Exception):
         *,
         fix: str | None = None,
         errors: list[dict[str, str]] | None = None,
+        allow: str | None = None,
     ) -> None:
         super().__init__(detail)
         self.sort = sort
         self.detail = detail
         self.fix = fix
         self.errors = errors
+        self.allow = allow  # methods that the path has
 
     def document(self) -> dict[str, Any]:
         """As it is sent."""
@@ -109,7 +112,7 @@ class Problem(Exception):
             "title": sort.title,
             "status": sort.status,
             "detail": shown(hide_password(self.detail)),
-            "fix": self.fix or sort.fix,
+            "fix": self.fix or (WITHOUT_A_LIST if self.sort == "invalid" and not self.errors else sort.fix),
         }
         return found if self.errors is None else {**found, "errors": self.errors}
 
@@ -121,6 +124,8 @@ class Problem(Exception):
             headers["WWW-Authenticate"] = 'Bearer realm="millpond"'
         if self.sort in AGAIN:
             headers["Retry-After"] = str(AGAIN[self.sort])
+        if self.allow is not None:
+            headers["Allow"] = self.allow
         if self.sort == "too-large":
             headers["Connection"] = "close"
         return Response(msgspec.json.encode(self.document()), sort.status, headers, KIND)

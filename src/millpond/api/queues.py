@@ -20,17 +20,22 @@ router = APIRouter(prefix="/api/v1/queues", route_class=Route, tags=["queues"])
 @router.get("", name="queues.list", responses=shapes.answer(shapes.Queues))
 async def list_queues(desk: Seat) -> Answer:
     """Every queue with its counts, ages and rates."""
-    return Answer({"queues": (await desk.overview())["queues"]})
+    overview = await desk.overview()
+    return await desk.answer(lambda: {"queues": overview["queues"]})
 
 
 @router.get("/{queue}", name="queues.show", responses=shapes.answer(shapes.Queue))
 async def show_queue(desk: Seat, queue: QueueName) -> Answer:
     """One queue with the pools that serve it and the tasks that go there."""
     overview = await desk.overview()
-    found = one(overview, queue)
-    tasks = sorted(task.name for task in list(desk.app.tasks.values()) if task.queue == queue)
-    pools = [pool for pool in overview["pools"] if queue in pool["queues"]]
-    return Answer({**found, "pool_items": pools, "tasks": tasks})
+
+    def make() -> Document:
+        found = one(overview, queue)
+        tasks = sorted(task.name for task in list(desk.app.tasks.values()) if task.queue == queue)
+        pools = [pool for pool in overview["pools"] if queue in pool["queues"]]
+        return {**found, "pool_items": pools, "tasks": tasks}
+
+    return await desk.answer(make)
 
 
 @router.post("/{queue}/pause", name="queue.pause", responses=shapes.answer(shapes.Queue))

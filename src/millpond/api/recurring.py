@@ -25,7 +25,7 @@ async def list_recurring(desk: Seat) -> Answer:
     """Every recurring task: when it is due, how its last ticks went, what it waits for."""
     if not desk.options.knows_tasks:
         return Answer({"recurring": [], "enabled": False})
-    return Answer({"recurring": await desk.ask(status, desk.app), "enabled": True})
+    return await desk.answer(lambda: {"recurring": status(desk.app), "enabled": True})
 
 
 @router.get("/{name}", name="recurring.show", responses=shapes.answer(shapes.Recurring))
@@ -37,18 +37,18 @@ async def show(desk: Seat, name: Name) -> Answer:
         lines = [tick_document(tick) for tick in desk.app.orchestrator.history(name, SHOWN)]
         return {**found, "history": lines}
 
-    return Answer(await desk.ask(look))
+    return await desk.answer(look)
 
 
 @router.get("/{name}/history", name="recurring.history", responses=shapes.answer(shapes.History))
 async def history(desk: Seat, name: Name, limit: Limit = 50) -> Answer:
     """What came of its last ticks, newest first."""
 
-    def look() -> list[dict[str, Any]]:
+    def look() -> dict[str, Any]:
         _known(desk, name)
-        return [tick_document(tick) for tick in desk.app.orchestrator.history(name, limit)]
+        return {"history": [tick_document(tick) for tick in desk.app.orchestrator.history(name, limit)]}
 
-    return Answer({"history": await desk.ask(look)})
+    return await desk.answer(look)
 
 
 @router.post("/{name}/trigger", name="recurring.trigger", responses=shapes.answer(shapes.Triggered))
@@ -81,7 +81,7 @@ async def _turn(desk: Desk, request: Request, name: str, *, is_on: bool) -> Answ
         (orchestrator.enable if is_on else orchestrator.disable)(name, by=by)
         return _known(desk, name)
 
-    return Answer(await desk.ask(turn))
+    return await desk.answer(turn)
 
 
 def _orchestrator(desk: Desk) -> Orchestrator:

@@ -11,7 +11,7 @@ from millpond.job import JobState
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 QueueName = Annotated[str, Field(pattern=r"^[a-z0-9_.-]{1,64}$")]
-JobId = Annotated[str, Field(min_length=32, max_length=45)]
+JobId = Annotated[str, Field(min_length=32, max_length=45, json_schema_extra={"format": "uuid"})]
 Cursor = Annotated[str | None, Field(max_length=45)]
 Text = Annotated[str, Field(min_length=1, max_length=200)]
 Duration = Annotated[float, Field(ge=0)] | Annotated[str, Field(max_length=40)]
@@ -104,6 +104,10 @@ class Filter(Said):
 class Selection(Said):
     """Jobs by id, or by filter; an empty filter only with `all`."""
 
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"oneOf": [{"required": ["ids"]}, {"required": ["filter"]}]}
+    )
+
     ids: Annotated[list[JobId], Field(min_length=1, max_length=1_000)] | None = None
     filter: Filter | None = None
     all: bool = False
@@ -125,7 +129,7 @@ class Rate(Said):
 
 
 class Bounds(Said):
-    """How many workers a pool may have on each node."""
+    """How many workers a pool may have on each node; `max` is at least `min`."""
 
     min: Annotated[int, Field(ge=0, le=1_024)]
     max: Annotated[int, Field(ge=1, le=1_024)]

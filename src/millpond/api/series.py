@@ -6,7 +6,7 @@ How many jobs were open at the end of a step is counted back from now: what came
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from millpond.rules.histogram import percentile
@@ -54,59 +54,85 @@ class Sum:
         }
 
 
-def recent(minutes: Iterable[Minute], until: int) -> dict[str, Any]:
-    """What happened lately, in numbers; `until` is the minute that is not over yet."""
-    total = Sum()
+def recent(minutes: Iterable[Minute], at: float) -> dict[str, Any]:
+    """What happened lately, in numbers: counts of the last five minutes and of the one that is not over yet
+    at `at`; rates of the last one and of that. A rate over more would be wrong for as long after a change."""
+    until, passed = int(at // 60), at % 60
+    total, last = Sum(), Sum()
     for minute in minutes:
         if until - RECENT <= minute.minute <= until:
             total.add(minute)
+        if until - 1 <= minute.minute <= until:
+            last.add(minute)
     counts = {name: total.counts.get(name, 0) for name in COUNTS}
-    return {"seconds": RECENT * 60, **counts, **total.percentiles()}
-
-
-def series(
-    minutes: Iterable[Minute], window: Window, until: int, open_now: Mapping[str, int]
-) -> dict[str, Any]:
-    """Columns for each queue and for all; `until` is the minute that is not over yet."""
-    points = window.minutes // window.step
-    last = until // window.step
-    first = last - points + 1
-    sums: dict[str | None, list[Sum]] = {None: [Sum() for _ in range(points)]}
-    for minute in minutes:
-        place = minute.minute // window.step - first
-        if 0 <= place < points:
-            for key in (minute.queue, None):
-                sums.setdefault(key, [Sum() for _ in range(points)])[place].add(minute)
-    everything = sum(open_now.values())
-    columns = {
-        key: _columns(line, everything if key is None else open_now.get(key, 0)) for key, line in sums.items()
-    }
+    failed = last.counts.get("dead", 0) + last.counts.get("retried", 0)
     return {
-        "step": window.step * 60,
-        "times": [(first + place) * window.step * 60 for place in range(points)],
-        "queues": {key: found for key, found in columns.items() if key is not None},
-        "all": columns[None],
+        "seconds": round(RECENT * 60 + passed),
+        **counts,
+        "per_minute": round(last.counts.get("completed", 0) * 60 / (60 + passed), 2),
+        "failed_per_minute": round(failed * 60 / (60 + passed), 2),
+        **total.percentiles(),
     }
 
 
-def _columns(line: list[Sum], open_now: int) -> dict[str, list[Any]]:
-    columns: dict[str, list[Any]] = {name: [point.counts.get(name, 0) for point in line] for name in COUNTS}
-    columns["open"] = _open(line, open_now)
-    for point in line:
-        for name, value in point.percentiles().items():
-            columns.setdefault(name, []).append(value)
-    return columns
+Points = dict[int, Sum]  # by their place in the columns; where nothing happened there is none
 
 
-def _open(line: list[Sum], now: int) -> list[int]:
-    """Jobs that had not ended at the end of each step. What came before replays were counted came in unseen,
-    so it cannot go below zero."""
-    found, left = [], now
-    for point in reversed(line):
-        found.append(max(0, left))
-        came = sum(point.counts.get(name, 0) for name in CAME)
-        left -= came - sum(point.counts.get(name, 0) for name in ENDED)
-    return found[::-1]
+class Series:
+    """Columns for the queues that were asked for, for the others together, and for all. Fed minute by minute:
+    what is kept depends on the number of points, not on that of queues."""
+
+    def __init__(self, window: Window, until: int, queues: Collection[str]) -> None:
+        """`until` is the minute that is not over yet."""
+        self._step = window.step
+        self._points = window.minutes // window.step
+        self._first = until // window.step - self._points + 1
+        self._named: dict[str, Points] = {queue: {} for queue in queues}
+        self._other: Points = {}
+        self._all: Points = {}
+
+    def add(self, minute: Minute) -> None:
+        """One more minute of one queue."""
+        place = minute.minute // self._step - self._first
+        if 0 <= place < self._points:
+            for line in (self._named.get(minute.queue, self._other), self._all):
+                line.setdefault(place, Sum()).add(minute)
+
+    def document(self, open_now: Mapping[str, int]) -> dict[str, Any]:
+        """The columns; `open_now` are the jobs of each queue that have not ended."""
+        open_named = sum(open_now.get(name, 0) for name in self._named)
+        everything = sum(open_now.values())
+        seen = {name: points for name, points in self._named.items() if points or open_now.get(name)}
+        return {
+            "step": self._step * 60,
+            "times": [(self._first + place) * self._step * 60 for place in range(self._points)],
+            "queues": {name: self._columns(line, open_now.get(name, 0)) for name, line in seen.items()},
+            "other": self._columns(self._other, everything - open_named),
+            "all": self._columns(self._all, everything),
+        }
+
+    def _columns(self, line: Points, open_now: int) -> dict[str, list[Any]]:
+        columns: dict[str, list[Any]] = {name: [0] * self._points for name in COUNTS}
+        columns["open"] = self._open(line, open_now)
+        for name in Sum().percentiles():
+            columns[name] = [None] * self._points
+        for place, point in line.items():
+            for name in COUNTS:
+                columns[name][place] = point.counts.get(name, 0)
+            for name, value in point.percentiles().items():
+                columns[name][place] = value
+        return columns
+
+    def _open(self, line: Points, now: int) -> list[int]:
+        """Jobs that had not ended at the end of each step. What came before replays were counted came in
+        unseen, so it cannot go below zero."""
+        found, left = [], now
+        for place in reversed(range(self._points)):
+            found.append(max(0, left))
+            if place in line:
+                counts = line[place].counts
+                left -= sum(counts.get(name, 0) for name in CAME) - sum(counts.get(name, 0) for name in ENDED)
+        return found[::-1]
 
 
 def _rounded(seconds: float | None) -> float | None:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Collection
 from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from millpond.api.gate import LONGEST_HEAD, Gate
+from millpond.rules.access import Network, counted_as, is_one_of
 
 logger = logging.getLogger("millpond.api")
 HEAD = 10.0  # seconds for a request's head to come
@@ -23,19 +25,58 @@ IDLE = 15.0  # seconds that a connection is kept without a request
 CLOSING = 5.0  # seconds for the last of an answer to be taken
 MOST_CONNECTIONS = 400  # of which requests are served; the rest is told to come back
 MOST_OPEN = 500  # beyond it a connection is closed without a word
+MOST_IDLE = (
+    50  # connections of one address that ask for nothing; the one that has done so for longest is closed
+)
 GRACE = 1  # seconds that requests have when the server stops
 BACKLOG = 256
 FIRST_LOOK = 2.0  # seconds for it before the server is said to be there all the same
 
 
+class Idle:
+    """The connections that ask for nothing, by address, in the order in which they began to.
+
+    A connection costs its client nothing, and there is room for some hundred. One address must not take it
+    all: its oldest idle connection makes room for its next, so that no other client is turned away, and other
+    clients of the same address get in as well (`test_idle_connections_of_one_address_leave_room_for_others`).
+    """
+
+    def __init__(self, proxies: Collection[Network] = ()) -> None:
+        """Proxies that are trusted keep as many as they like: they come for everybody."""
+        self._proxies = proxies
+        self._by_address: dict[str, OrderedDict[Patient, None]] = {}
+
+    def add(self, connection: Patient) -> None:
+        """It waits for a request; the oldest of its address is closed if there are too many."""
+        if is_one_of(connection.address, self._proxies):
+            return
+        line = self._by_address.setdefault(counted_as(connection.address), OrderedDict())
+        line[connection] = None
+        if len(line) > MOST_IDLE:
+            oldest, _ = line.popitem(last=False)
+            oldest.transport.abort()
+
+    def remove(self, connection: Patient) -> None:
+        """It has a request, or is gone."""
+        key = counted_as(connection.address)
+        line = self._by_address.get(key, OrderedDict())
+        line.pop(connection, None)
+        if not line:
+            self._by_address.pop(key, None)
+
+
 class Patient(H11Protocol):
     """A connection whose patience ends."""
 
+    idle = Idle()
+    address = ""
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for a head; let the app cut the connection."""
         super().connection_made(transport)
+        self.address = str((transport.get_extra_info("peername") or ("",))[0])
+        self.idle.add(self)
         if len(self.connections) > MOST_OPEN:
             transport.abort()
             return
@@ -55,9 +96,17 @@ class Patient(H11Protocol):
             self._wait_for_head()
         else:
             self._stop_waiting()
+            self.idle.remove(self)
+
+    def on_response_complete(self) -> None:
+        """A request was answered: from here on it waits for the next."""
+        super().on_response_complete()
+        if self._is_between_requests() and not self.transport.is_closing():
+            self.idle.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It is gone."""
+        self.idle.remove(self)
         self._stop_waiting()
         super().connection_lost(exc)
 
@@ -92,7 +141,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 gate,
-                http=Patient,
+                http=type("Patient", (Patient,), {"idle": Idle(gate.proxies)}),
                 ws="none",
                 loop="asyncio",
                 lifespan="off",

@@ -34,13 +34,11 @@ async def show(desk: Seat, request: Request) -> Answer:
 async def log_in(desk: Seat, request: Request, said: Login) -> Answer:
     """Exchange a token for a session."""
     now, address = time.time(), address_of(request.scope)
-    if not desk.tries.may(address, now):
-        raise Problem("too-many", "too many wrong tokens came from your address")
     caller, cookie = desk.keyring.open_session(said.token, now)
     request.scope["millpond.caller"] = caller
     note(request.scope, caller.scope)
     if caller.shown != "right":
-        desk.tries.failed(address, now)
+        desk.tries.refuse(address, now)
         raise Problem(
             "expired-token" if caller.shown == "expired" else "wrong-token", "this token lets nobody in"
         )
@@ -52,9 +50,9 @@ async def log_in(desk: Seat, request: Request, said: Login) -> Answer:
 @router.delete("/session", name="session.close", responses=shapes.answer(shapes.Session))
 async def log_out(desk: Seat, request: Request, _: Nothing) -> Answer:
     """End the session."""
-    cookie = request.scope.get("millpond.cookie")
-    if cookie is not None:
-        desk.keyring.end_session(cookie, time.time())
+    caller = caller_of(request.scope)
+    if caller.shown == "right" and caller.session and caller.expires_at is not None:
+        await desk.ends.end(caller.session, caller.expires_at)
     answer = Answer(session_document(desk, NOBODY))
     _set_cookie(desk, request, answer, "", 0)
     return answer
@@ -86,4 +84,13 @@ def session_document(desk: Desk, caller: Caller) -> dict[str, Any]:
         "app": options.app_name if options.open_reads or caller.scope != "none" else None,
         "version": desk.version if options.open_reads or caller.scope != "none" else "",
         "token_file": options.token_file if options.only_loopback else None,
+        "beside": _beside(desk, caller),
     }
+
+
+def _beside(desk: Desk, caller: Caller) -> dict[str, Any] | None:
+    """The node that takes this server away when it ends."""
+    options = desk.options
+    if options.beside is None or not (options.open_reads or caller.scope != "none"):
+        return None
+    return dict(zip(("host", "pid"), options.beside, strict=True))

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from millpond.job import JobState
 
 Moment = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z$")]
+Id = Annotated[str, Field(json_schema_extra={"format": "uuid"})]
 Level = Literal["info", "warning", "error"]
 Counts = dict[JobState, int]
 
@@ -51,7 +52,7 @@ def answer(shape: type[BaseModel], status: int = 200) -> dict[int | str, dict[st
 
 # --- jobs ------------------------------------------------------------------------------------------------
 class JobRow(Shape):
-    id: str
+    id: Id
     task: str
     queue: str
     state: JobState
@@ -59,6 +60,7 @@ class JobRow(Shape):
     priority: int
     attempt: int
     max_attempts: int
+    errors: int
     created_at: Moment
     run_at: Moment
     started_at: Moment | None
@@ -106,11 +108,10 @@ class Job(JobRow):
     attempts: list[Attempt]
     unique: str | None
     slots: list[dict[str, Any]]
-    depends_on: list[str]
+    depends_on: list[Id]
     parents: list[dict[str, str]]
     options: dict[str, Any]
     expires_at: Moment | None
-    errors: int
     crashes: int
     lost: int
     token: int
@@ -120,23 +121,23 @@ class Job(JobRow):
 
 
 class Enqueued(Shape):
-    id: str
+    id: Id
     created: bool
     task: str
 
 
 class Cancelled(Shape):
-    id: str
+    id: Id
     cancelled: bool
 
 
 class Replayed(Shape):
-    id: str
+    id: Id
     replayed: bool
 
 
 class Discarded(Shape):
-    id: str
+    id: Id
     discarded: bool
 
 
@@ -160,7 +161,7 @@ class Cause(Shape):
     count: int
     first_at: Moment | None
     last_at: Moment | None
-    example: str
+    example: Id
     filter: dict[str, str]
 
 
@@ -200,6 +201,8 @@ class Recent(Shape):
     dead: int
     cancelled: int
     retried: int
+    per_minute: float
+    failed_per_minute: float
     wait_p50: float | None
     wait_p95: float | None
     run_p50: float | None
@@ -229,6 +232,11 @@ class Decision(Shape):
     node: str | None
     from_: int | None = Field(alias="from")
     to: int | None
+    current: int | None
+    target: int | None
+    action: Literal["grow", "shrink", "stay"] | None
+    queue_depth: int | None
+    busy_workers: int | None
     text: str
     shadow: bool
     capped: str | None
@@ -282,6 +290,7 @@ class Recycle(Shape):
 
 
 class Worker(Shape):
+    id: str
     node: str
     pool: str
     pid: int
@@ -292,9 +301,13 @@ class Worker(Shape):
     rss: int
     cpu: float
     done: int
+    completed: int | None
     failed: int
     age: float
+    started_at: Moment | None
+    job_started_at: Moment | None
     last_seen: float
+    last_seen_at: Moment | None
     recycle: Recycle
 
 
@@ -387,6 +400,7 @@ class Statistics(Shape):
     step: int
     times: list[int]
     queues: dict[str, Columns]
+    other: Columns
     all: Columns
 
 
@@ -425,6 +439,7 @@ class Session(Shape):
     app: str | None
     version: str
     token_file: str | None
+    beside: dict[str, str | int] | None
 
 
 class Recurring(Shape):

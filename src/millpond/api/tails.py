@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from millpond.api.documents import moment
+from millpond.disclosure import finite
 from millpond.store.protocol import Entry, Store
 
+logger = logging.getLogger("millpond.api")
 AT_ONCE = 1_000
 Line = dict[str, Any]
 
@@ -34,10 +37,21 @@ class Tail:
             while True:
                 found = self._store.log(self._name, after=self.last, limit=AT_ONCE)
                 for entry in found:
-                    self._lines.append(self._make(_line(entry)))
+                    self._lines.append(self._made(entry))
                     self.last = entry.number
                 if len(found) < AT_ONCE:
                     return
+
+    def _made(self, entry: Entry) -> Line:
+        """What whoever reads this can show of a line, whatever stands in it."""
+        line = _line(entry)
+        try:
+            return self._make(line)
+        except Exception as error:
+            logger.debug("A line of the log %s cannot be read: %s", self._name, error)
+            return self._make(
+                {"number": line["number"], "at": line["at"], "text": "a line that cannot be read"}
+            )
 
     def lines(self, after: int = 0, until: int | None = None) -> list[Line]:
         """Those after a number, the oldest first."""
@@ -52,7 +66,7 @@ class Tail:
 def _line(entry: Entry) -> Line:
     """A line as a document; what is not JSON is shown as text."""
     try:
-        data = json.loads(entry.data, parse_constant=str)
+        data = json.loads(entry.data, parse_constant=str, parse_float=finite)
     except (ValueError, RecursionError):
         data = None
     if not isinstance(data, dict):

@@ -7,20 +7,22 @@ survives a restart of the server, and ends when that token is replaced. Never wr
 from __future__ import annotations
 
 import hmac
+import logging
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+from millpond.api.problems import Problem
 from millpond.errors import OptionError
-from millpond.rules.access import Scope, Shown
+from millpond.rules.access import Scope, Shown, counted_as
 
+logger = logging.getLogger("millpond.api")
 SHORTEST, LONGEST = 16, 1_000  # characters of a token
 SESSION = 12 * 3600.0  # seconds a login lasts
-MOST_ENDED = 10_000  # sessions that were logged out and are remembered until they expire
 MOST_ADDRESSES = 10_000
-MOST_TRIES, PER = 10, 60.0  # wrong logins from one address, in so many seconds
+MOST_TRIES, PER = 10, 60.0  # wrong tokens from one address, in so many seconds
 
 
 class Token(NamedTuple):
@@ -38,6 +40,7 @@ class Caller(NamedTuple):
     shown: Shown = "nothing"
     how: str = "none"  # token or session
     expires_at: float | None = None
+    session: str = ""  # its name, if there is one
 
 
 NOBODY = Caller()
@@ -59,9 +62,14 @@ def token(scope: Scope, text: Any, expires_at: float | None = None) -> Token:
 class Keyring:
     """Every token of a server, wherever it comes from, and the sessions made with them."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(
+        self, source: Source, realm: str = "", has_ended: Callable[[str], bool] | None = None
+    ) -> None:
+        """Sessions are good in one `realm`, such as one store: the same token may open several dashboards,
+        and what was logged out of one of them must not be a key to another."""
         self._source = source
-        self._ended: OrderedDict[str, float] = OrderedDict()
+        self._realm = sha256(realm.encode(errors="replace")).digest()
+        self._has_ended = has_ended or (lambda _: False)
 
     def look(self, text: str, now: float) -> Caller:
         """Whose token this is. Compares with every one of them, whatever the first says."""
@@ -84,9 +92,10 @@ class Keyring:
             return caller, ""
         ends = min(now + SESSION, caller.expires_at or now + SESSION)
         said = f"{caller.scope}.{int(ends)}.{secrets.token_hex(8)}"
-        key = _session_key(sha256(text.encode()).digest())
+        key = self._session_key(sha256(text.encode()).digest())
         cookie = f"{said}.{_signature(key, said)}"
-        return caller._replace(how="session", expires_at=float(int(ends))), cookie
+        name = said.rpartition(".")[2]
+        return caller._replace(how="session", expires_at=float(int(ends)), session=name), cookie
 
     def look_session(self, cookie: str, now: float) -> Caller:
         """Whose session this is."""
@@ -97,30 +106,18 @@ class Keyring:
             return wrong
         signed = None
         for known in self._source():
-            is_it = hmac.compare_digest(_signature(_session_key(known.digest), said), signature)
+            is_it = hmac.compare_digest(_signature(self._session_key(known.digest), said), signature)
             if is_it and known.scope == parts[0]:
                 signed = known
-        if signed is None or parts[2] in self._ended:
+        if signed is None or self._has_ended(parts[2]):
             return wrong
         ends = min(float(parts[1]), signed.expires_at or float(parts[1]))
         if ends <= now:
             return Caller(shown="expired", how="session", expires_at=ends)
-        return Caller(signed.scope, "right", "session", ends)
+        return Caller(signed.scope, "right", "session", ends, parts[2])
 
-    def end_session(self, cookie: str, now: float) -> None:
-        """Log out: the cookie counts no more."""
-        if self.look_session(cookie, now).shown != "right":
-            return
-        _, ends, name, _ = cookie.split(".")
-        self._ended[name] = float(ends)
-        for old in [key for key, end in self._ended.items() if end <= now]:
-            del self._ended[old]
-        while len(self._ended) > MOST_ENDED:
-            self._ended.popitem(last=False)
-
-
-def _session_key(digest: bytes) -> bytes:
-    return sha256(b"millpond session " + digest).digest()
+    def _session_key(self, digest: bytes) -> bytes:
+        return sha256(b"millpond session " + self._realm + digest).digest()
 
 
 def _signature(key: bytes, said: str) -> str:
@@ -128,19 +125,20 @@ def _signature(key: bytes, said: str) -> str:
 
 
 class Tries:
-    """Wrong logins by address: who has tried too often must wait."""
+    """Wrong tokens by address. The right one is always taken: several people may come from one address, and a
+    stranger among them must not lock the others out."""
 
     def __init__(self) -> None:
         self._tries: OrderedDict[str, list[float]] = OrderedDict()
 
-    def may(self, address: str, now: float) -> bool:
-        """May this address try once more?"""
-        recent = [at for at in self._tries.get(address, ()) if at > now - PER]
-        return len(recent) < MOST_TRIES
-
-    def failed(self, address: str, now: float) -> None:
-        """It tried, and was wrong."""
-        recent = [at for at in self._tries.pop(address, ()) if at > now - PER]
-        self._tries[address] = [*recent[-MOST_TRIES:], now]
+    def refuse(self, address: str, now: float) -> None:
+        """A wrong token came from there: a Problem if it was one too many."""
+        key = counted_as(address)
+        recent = [at for at in self._tries.pop(key, ()) if at > now - PER]
+        self._tries[key] = [*recent[-MOST_TRIES:], now]
         while len(self._tries) > MOST_ADDRESSES:
             self._tries.popitem(last=False)
+        if len(recent) == MOST_TRIES:
+            logger.warning("Too many wrong tokens came from %s: somebody guesses, or has an old one", key)
+        if len(recent) >= MOST_TRIES:
+            raise Problem("too-many", "too many wrong tokens came from your address")

@@ -13,8 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import msgspec
-
+from millpond.api.answers import encoded
 from millpond.api.gathering import Gathering
 from millpond.api.options import Limits
 from millpond.api.overview import Document, delta
@@ -28,14 +27,14 @@ RECENT = 50  # events that a new listener is told
 def message(event: str, data: Any, number: int | None = None) -> bytes:
     """One event of the stream. JSON has no line breaks, so that no data can begin another event."""
     named = f"id: {number}\n" if number is not None else ""
-    return f"{named}event: {event}\ndata: ".encode() + msgspec.json.encode(data) + b"\n\n"
+    return f"{named}event: {event}\ndata: ".encode() + encoded(data) + b"\n\n"
 
 
 class Listener:
     """One reader of the stream."""
 
-    def __init__(self, address: str, behind: int) -> None:
-        self.address = address
+    def __init__(self, client: str, behind: int) -> None:
+        self.client = client  # a session, or an address
         self.line: asyncio.Queue[bytes] = asyncio.Queue(behind)
         self.dropped = asyncio.Event()
         self.reason = ""
@@ -61,13 +60,21 @@ class Listener:
 class Watch:
     """Everybody who listens, and the poller that serves them."""
 
-    def __init__(self, look: Callable[[], Awaitable[Document]], gathering: Gathering, limits: Limits) -> None:
+    def __init__(
+        self,
+        look: Callable[[], Awaitable[Document]],
+        beside: Callable[..., Awaitable[Any]],  # runs a function in a thread
+        gathering: Gathering,
+        limits: Limits,
+    ) -> None:
         self._look = look
+        self._beside = beside
         self._gathering = gathering
         self._limits = limits
         self._listeners: set[Listener] = set()
         self._task: asyncio.Task[None] | None = None
         self._last: Document | None = None
+        self._whole: tuple[Document | None, bytes] | None = None  # it as a message
         self._told = 0  # the last event that every listener knows
         self._told_at = 0.0
         self.is_closed = False
@@ -75,10 +82,10 @@ class Watch:
     def __len__(self) -> int:
         return len(self._listeners)
 
-    async def attach(self, address: str, last_event: int | None) -> tuple[Listener, list[bytes]]:
+    async def attach(self, client: str, last_event: int | None) -> tuple[Listener, list[bytes]]:
         """A new listener, and what it must be told first. A Problem when there are too many."""
-        listener = Listener(address, self._limits.behind)
-        self._refuse_crowd(address)
+        listener = Listener(client, self._limits.behind)
+        self._refuse_crowd(client)
         self._listeners.add(listener)  # before anything is awaited, or the bound would not hold
         try:
             if self._is_resting():
@@ -86,31 +93,38 @@ class Watch:
                 if self._is_resting():  # of several that came at once, one begins
                     self._last, self._told = found, self._gathering.events.last
                     self._task = asyncio.create_task(self._poll())
+            # From here on it is told what changes. Its first words are those of this moment, though they are
+            # put into bytes in a thread: what was in line before is in them, what comes meanwhile is not.
+            listener.start_anew()
+            first = await self._beside(self._first_words, self._last, self._told, last_event)
         except BaseException:
             self._listeners.discard(listener)
             raise
-        listener.start_anew()
-        return listener, self._first_words(last_event)
+        return listener, first
 
     def _is_resting(self) -> bool:
         return self._task is None or self._task.done()
 
-    def _first_words(self, last_event: int | None) -> list[bytes]:
+    def _first_words(self, last: Document | None, told: int, last_event: int | None) -> list[bytes]:
         """The overview, and the events that were missed; without a number that is known, the last few."""
-        is_known = last_event is not None and last_event <= self._told
-        lines = self._gathering.events.lines((last_event or 0) if is_known else 0, self._told)
+        is_known = last_event is not None and last_event <= told
+        lines = self._gathering.events.lines((last_event or 0) if is_known else 0, told)
         if not is_known:
             lines = lines[-RECENT:]
+        if self._whole is None or self._whole[0] is not last:
+            self._whole = (last, message("overview", last))
         return [
-            message("overview", self._last),
+            self._whole[1],
             *(message("event", line, line["number"]) for line in lines),
         ]
 
-    def _refuse_crowd(self, address: str) -> None:
-        each = Counter(listener.address for listener in self._listeners)
+    def _refuse_crowd(self, client: str) -> None:
+        each = Counter(listener.client for listener in self._listeners)
         if self.is_closed:
             raise Problem("overloaded", "the server is stopping")
-        if len(self._listeners) >= self._limits.streams or each[address] >= self._limits.streams_each:
+        if each[client] >= self._limits.streams_each:
+            raise Problem("overloaded", f"{each[client]} event streams of yours are open: no more are taken")
+        if len(self._listeners) >= self._limits.streams:
             raise Problem("overloaded", f"{len(self._listeners)} event streams are open: no more are taken")
 
     def detach(self, listener: Listener) -> None:
@@ -137,22 +151,34 @@ class Watch:
             if not self._listeners:
                 return
             try:
-                self._tell(await self._look())
+                found = await self._look()
+                self._tell(found, *await self._beside(self._news, self._last, found, self._told))
             except Problem as problem:
                 logger.debug("The store could not be looked at: %s", problem.detail)
             except Exception as error:  # one look that fails must not end the stream
                 logger.warning("The store could not be looked at: %s", error)
 
-    def _tell(self, found: Document) -> None:
-        changed = found if self._last is None else delta(self._last, found)
+    def _news(
+        self, before: Document | None, found: Document, told: int
+    ) -> tuple[bytes | None, list[tuple[int, bytes]]]:
+        """What every listener is to be told, in bytes."""
+        changed = found if before is None else delta(before, found)
+        is_due = len(changed) > 1 or time.monotonic() - self._told_at >= STILL
+        lines = self._gathering.events.lines(told, self._gathering.events.last)
+        return (
+            message("delta", changed) if is_due else None,
+            [(line["number"], message("event", line, line["number"])) for line in lines],
+        )
+
+    def _tell(self, found: Document, changed: bytes | None, events: list[tuple[int, bytes]]) -> None:
+        """In one step of the loop: a listener that comes is told either what was before or what is then."""
         self._last = found
-        now = time.monotonic()
-        if len(changed) > 1 or now - self._told_at >= STILL:
-            self._told_at = now
-            self._broadcast(message("delta", changed))
-        for line in self._gathering.events.lines(self._told, self._gathering.events.last):
-            self._told = line["number"]
-            self._broadcast(message("event", line, line["number"]))
+        if changed is not None:
+            self._told_at = time.monotonic()
+            self._broadcast(changed)
+        for number, data in events:
+            self._told = number
+            self._broadcast(data)
 
     def _broadcast(self, data: bytes) -> None:
         for listener in list(self._listeners):

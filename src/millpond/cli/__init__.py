@@ -24,7 +24,7 @@ COMMANDS = {
     "dead": "List, replay and discard dead jobs.",
     "recurring": "Look at recurring tasks; trigger, enable, disable them.",
     "pools": "List the pools of all nodes; set other bounds.",
-    "nodes": "List nodes with their leases.",
+    "nodes": "List nodes with their leases; drain one.",
     "simulate": "Replay a workload through a scaling policy.",
     "migrate": "Create or update the store's schema.",
     "check": "Check the app and its store.",

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from millpond.cli import stored
 from millpond.cli.failures import FAILED, Refusal, one_line
 from millpond.cli.output import facts, number_of, table, words
 from millpond.cli.session import NO_APP, Session, shared
 from millpond.errors import MillpondError, SchemaOutdated
 from millpond.job import MICROSECONDS
-from millpond.store.protocol import Store
+from millpond.rules import cleanup
+from millpond.rules.headroom import Memory, level
+from millpond.store.protocol import Counts, Store
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -34,7 +37,7 @@ Finding = tuple[str, bool, str]  # what was looked at, whether it is all right, 
 def command(session: Session) -> None:
     """Check the app and its store; exit code 1 if something is wrong."""
     app, findings = _app(session)
-    findings += _store(session, app)
+    findings += _two_stores(session, app) or _store(session, app)
     ok = all(good for _, good, _ in findings)
     described = _described(app)
     document = {
@@ -116,6 +119,16 @@ def _plain(value: object) -> object:
     return value if isinstance(value, str | int | float | None) else str(value)
 
 
+def _two_stores(session: Session, app: App | None) -> list[Finding]:
+    """The code and the settings name different stores: then neither is looked at."""
+    try:
+        if app is not None:
+            session.check_store()
+    except click.UsageError as error:
+        return [("store", False, one_line(error.format_message()))]
+    return []
+
+
 # --- the store -------------------------------------------------------------------------------------------
 def _store(session: Session, app: App | None) -> list[Finding]:
     try:
@@ -132,10 +145,35 @@ def _store(session: Session, app: App | None) -> list[Finding]:
     waiting = "" if counts.nodes else ": jobs wait until one is started"
     return [
         ("store", True, f"{store.url} can be reached"),
-        ("schema", True, "up to date"),
+        ("schema", True, _schema(store)),
         *_engine(store),
         ("nodes", True, f"{len(counts.nodes)} have a lease{waiting}"),
+        *_jobs(app, counts),
     ]
+
+
+def _schema(store: Store) -> str:
+    """Which schema is there, which code it takes, and what may be done about it."""
+    known, found = store.versions.known, store.versions.seen
+    if found is None:
+        return "up to date"
+    said = f"version {found.version}, for code from {found.compatible_from} on; this code knows {known}"
+    if found.version > known:
+        return f"{said} and works on it: nodes of the newer Millpond may be started"
+    with store.upgrade() as upgrade:
+        may_contract = found.version in upgrade.contractions()
+    if may_contract and found.compatible_from < found.version:
+        return f"{said}; once no older code runs: `millpond migrate --contract`"
+    return said
+
+
+def _jobs(app: App | None, counts: Counts) -> list[Finding]:
+    if app is None or not app.tasks:
+        return []
+    try:
+        return stored.findings(app, counts)
+    except MillpondError as error:
+        return [("jobs", False, one_line(str(error)))]
 
 
 def _engine(store: Store) -> Iterator[Finding]:
@@ -146,9 +184,42 @@ def _engine(store: Store) -> Iterator[Finding]:
             import apsw
 
             yield "SQLite", True, f"version {apsw.sqlite_lib_version()}"
+        yield from _memory(store)
+        yield from _cleanup(store)
         yield _clock(store)
     except MillpondError as error:
         yield "store", False, one_line(str(error))
+
+
+def _memory(store: Store) -> Iterator[Finding]:
+    """Of a store that lives in memory; without a limit its machine decides, and kills it."""
+    ask = getattr(store, "memory", None)
+    memory: Memory | None = ask() if ask else None
+    if memory is None:
+        return
+    if memory.limit <= 0:
+        yield "memory", True, f"{memory.used:,} bytes are used, and there is no limit: set maxmemory"
+        return
+    cure = "" if level(memory) == 0 else ": raise maxmemory, or keep ended jobs for a shorter time"
+    said = f"{memory.share:.0%} of {memory.limit:,} bytes are used{cure}"
+    yield "memory", level(memory) < 2, said
+
+
+def _cleanup(store: Store) -> Iterator[Finding]:
+    """Of a store whose server removes dead rows: what keeps it from that."""
+    ask = getattr(store, "holdbacks", None)
+    if ask is None:
+        return
+    found: list[cleanup.Holdback] = ask()
+    hidden = sum(one.age is None for one in found)
+    _, oldest = cleanup.look({}, found, 0.0)
+    said = "no old transaction holds it back"
+    if oldest is not None and cleanup.level(oldest.age):
+        said = f"a {oldest.kind} {oldest.name} has held it back for {oldest.age:.0f} s: "
+        said += cleanup.CURES[oldest.kind]
+    if hidden:
+        said += f"; of {hidden} more the age is not shown: GRANT pg_read_all_stats to see those of sessions"
+    yield "clean-up", oldest is None or cleanup.level(oldest.age) < 2, said
 
 
 def _clock(store: Store) -> Finding:

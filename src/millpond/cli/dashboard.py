@@ -11,8 +11,10 @@ import contextlib
 import os
 import signal
 import socket
+import sys
 from collections.abc import Callable
 from functools import partial
+from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,6 +24,7 @@ from millpond.cli.failures import Refusal
 from millpond.cli.output import facts, words
 from millpond.cli.session import Session, shared
 from millpond.config import LEVELS, Config, health_address
+from millpond.pool.kernel import pidfd_open
 
 if TYPE_CHECKING:
     from millpond.api.options import ApiOptions
@@ -29,9 +32,10 @@ if TYPE_CHECKING:
     from millpond.api.token_file import TokenFile
     from millpond.rules.access import Scope
 
+SWITCH = 0.001  # seconds that a thread which makes a document keeps others from running: they answer requests
 NICENESS = 5  # what looks at the work must not take from it
 NO_WEB = "the dashboard needs the web extra: pip install 'millpond[web]'"
-OPTIONS = ("dashboard", "dashboard_hosts", "open_metrics", "behind_tls")
+OPTIONS = ("dashboard", "dashboard_hosts", "trusted_proxies", "open_metrics", "behind_tls")
 
 
 class Handed(NamedTuple):
@@ -55,6 +59,13 @@ def web_options(function: Callable[..., None]) -> Callable[..., None]:
             multiple=True,
             metavar="NAME",
             help="A name by which the dashboard may be asked; repeatable.",
+        ),
+        click.option(
+            "--trusted-proxy",
+            "trusted_proxies",
+            multiple=True,
+            metavar="ADDRESS",
+            help="A proxy whose X-Forwarded-For is believed; repeatable, also a network.",
         ),
         click.option(
             "--listen", "dashboard", metavar="HOST:PORT", help="Where the dashboard is: 127.0.0.1:8640."
@@ -96,7 +107,8 @@ def command(
         _tokens(session, renew=new_tokens)
         return
     session.flags["app"] = target if target is not None else session.flags["app"]
-    session.flags.update(flags, dashboard_hosts=flags["dashboard_hosts"] or None)
+    several = {name: flags[name] or None for name in ("dashboard_hosts", "trusted_proxies")}
+    session.flags.update(flags, **several)
     config = session.config
     listener = listening(config) if handed is None else socket.socket(fileno=handed.descriptor)
     with contextlib.closing(listener), on_stderr(config["log_format"], config["log_level"]):
@@ -109,13 +121,17 @@ def _serve(session: Session, config: Config, listener: socket.socket) -> int:
     from millpond.api.assembly import build
     from millpond.api.server import Server
 
+    session.may_create = True  # it may be started before the first node
     app = session.jobs
     file = token_file(config)
     options = api_options(session, config, listener, file)
     if app.store.url == "memory://":
         raise Refusal("the store is memory://, which only its own process can see: name a store that lasts")
     app.store.record("node")  # an outdated schema or a store that is away is told before anything is served
+    if handed is None:  # `millpond run` has warned of it already
+        warn_without_page(session)
     tell = partial(_tell, session, config, listener, file) if handed is None else None
+    sys.setswitchinterval(SWITCH)
     server = Server(build(app, options), ready=tell)
     asyncio.run(_run(server, listener))
     return 0
@@ -127,7 +143,7 @@ async def _run(server: Server, listener: socket.socket) -> None:
     watched = None
     if handed is not None:
         try:
-            watched = os.pidfd_open(handed.parent)
+            watched = pidfd_open(handed.parent)
         except OSError:
             return
         if os.getppid() != handed.parent:
@@ -165,6 +181,14 @@ def listening(config: Config) -> socket.socket:
         ) from error
 
 
+def warn_without_page(session: Session) -> None:
+    """Write a note where there is only the HTTP API to serve."""
+    from millpond.web import NOT_BUILT, is_built
+
+    if not is_built():
+        session.note(NOT_BUILT)
+
+
 def token_file(config: Config) -> TokenFile | None:
     """The file with generated tokens; none where somebody has set their own."""
     from millpond.api.token_file import TokenFile, default_path
@@ -192,9 +216,11 @@ def api_options(
         hosts=frozenset(name.lower() for name in config["dashboard_hosts"]),
         open_metrics=bool(config["open_metrics"]),
         behind_tls=bool(config["behind_tls"]),
+        proxies=tuple(ip_network(name) for name in config["trusted_proxies"]),
         app_name=config["app"],
         knows_tasks=bool(session.jobs.tasks),
         token_file=None if file is None else str(file.path),
+        beside=None if handed is None else (socket.gethostname(), handed.parent),
     )
     return options._replace(open_reads=options.only_loopback)
 
@@ -202,6 +228,12 @@ def api_options(
 def _tokens(session: Session, *, renew: bool) -> None:
     from millpond.api.token_file import TokenFile, default_path
 
+    config = session.config
+    if config["dashboard_token"] is not None:
+        raise Refusal(
+            f"the admin token is set in {config.source('dashboard_token')}, which is what counts: the file "
+            "with generated tokens is not used"
+        )
     file = TokenFile(default_path())
     if renew:
         file.renew()

@@ -9,8 +9,9 @@ import click
 from millpond.cli.documents import dead_rows, job_document, job_page, page_document
 from millpond.cli.failures import FAILED, Refusal
 from millpond.cli.output import number_of, words
-from millpond.cli.selection import Choice, ListByDefault, existing, one, page, paged, selective
+from millpond.cli.selection import Choice, ListByDefault, existing, one, page, paged, selective, whole_ids
 from millpond.cli.session import Session, shared
+from millpond.disclosure import disclosed
 from millpond.job import Job, JobState
 from millpond.store.protocol import Retention
 
@@ -34,12 +35,14 @@ def list_dead(session: Session, /, **filters: Any) -> None:
 
 @command.command("show")
 @click.argument("job_id", metavar="ID")
+@click.option("--reveal", is_flag=True, help="Show what is called or looks like a secret, too.")
 @shared
 @click.pass_obj
-def show(session: Session, job_id: str) -> None:
-    """Show everything about a dead job."""
-    job = one(session.store, job_id)
-    _refuse_living([job])
+def show(session: Session, job_id: str, *, reveal: bool) -> None:
+    """Show everything about a dead job. What is called or looks like a secret is shown as ***."""
+    found = one(session.store, job_id)
+    _refuse_living([found])
+    job = found if reveal else disclosed(found)
     why = session.jobs.handle(job.id).why()
     session.answer({**job_document(job), "why": why}, lambda: job_page(job, why))
 
@@ -75,6 +78,7 @@ def discard(session: Session, /, *, yes: bool, **said: Any) -> None:
 
 
 def _chosen(session: Session, verb: str, *, yes: bool, **said: Any) -> Choice:
+    said["ids"] = whole_ids(session.store, said["ids"])
     chosen = Choice(**said, states=DEAD)
     if chosen.by_id:
         _refuse_living(existing(session.store, chosen.filter.ids))

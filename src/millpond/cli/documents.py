@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from millpond.cli.output import facts, instant, moment, rate, span, table, words
+from millpond.disclosure import disclosed
 from millpond.job import MICROSECONDS, Attempt, Job, JobState
 from millpond.store.protocol import Page, QueueCounts
 
@@ -69,7 +70,7 @@ def job_rows(page: Page) -> list[RenderableType]:
     columns = ("id", "task", "queue", "state", "attempt", "due (UTC)", "arguments")
     rows = [
         (job.id, job.task, job.queue, _state(job), job.attempt, moment(job.run_at), _text(job.payload))
-        for job in page.jobs
+        for job in map(disclosed, page.jobs)
     ]
     return [table(columns, rows) if rows else words("no jobs"), *_more(page)]
 
@@ -79,7 +80,7 @@ def dead_rows(page: Page) -> list[RenderableType]:
     columns = ("id", "task", "queue", "reason", "attempts", "died (UTC)", "last error")
     rows = [
         (job.id, job.task, job.queue, job.reason, job.attempt, moment(job.finished_at), _last_error(job))
-        for job in page.jobs
+        for job in map(disclosed, page.jobs)
     ]
     return [table(columns, rows) if rows else words("no dead jobs"), *_more(page)]
 
@@ -90,7 +91,7 @@ def _more(page: Page) -> list[RenderableType]:
 
 def page_document(page: Page) -> dict[str, Any]:
     """A page of jobs."""
-    return {"jobs": [job_document(job) for job in page.jobs], "cursor": page.cursor}
+    return {"jobs": [job_document(disclosed(job)) for job in page.jobs], "cursor": page.cursor}
 
 
 def job_page(job: Job, why: str) -> list[RenderableType]:

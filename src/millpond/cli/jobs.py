@@ -9,8 +9,9 @@ import click
 from millpond.cli.documents import job_document, job_page, job_rows, page_document
 from millpond.cli.failures import FAILED
 from millpond.cli.output import number_of, words
-from millpond.cli.selection import Choice, ListByDefault, existing, one, page, paged, selective
+from millpond.cli.selection import Choice, ListByDefault, existing, one, page, paged, selective, whole_ids
 from millpond.cli.session import Session, shared
+from millpond.disclosure import disclosed
 from millpond.job import ENDS, JobState
 
 UNENDED = tuple(state for state in JobState if state not in ENDS)
@@ -41,11 +42,13 @@ def list_jobs(session: Session, /, states: tuple[str, ...], **filters: Any) -> N
 
 @command.command("show")
 @click.argument("job_id", metavar="ID")
+@click.option("--reveal", is_flag=True, help="Show what is called or looks like a secret, too.")
 @shared
 @click.pass_obj
-def show(session: Session, job_id: str) -> None:
-    """Show everything about a job."""
-    job = one(session.store, job_id)
+def show(session: Session, job_id: str, *, reveal: bool) -> None:
+    """Show everything about a job. What is called or looks like a secret is shown as ***."""
+    found = one(session.store, job_id)
+    job = found if reveal else disclosed(found)
     why = session.jobs.handle(job.id).why()
     session.answer({**job_document(job), "why": why}, lambda: job_page(job, why))
 
@@ -67,6 +70,7 @@ def why(session: Session, job_id: str) -> None:
 @click.pass_obj
 def cancel(session: Session, /, *, yes: bool, **said: Any) -> None:
     """Cancel jobs: at once if they wait, soon if they run."""
+    said["ids"] = whole_ids(session.store, said["ids"])
     chosen = Choice(**said, states=UNENDED)
     if chosen.by_id:
         existing(session.store, chosen.filter.ids)

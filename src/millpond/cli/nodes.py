@@ -1,14 +1,18 @@
-"""`millpond nodes`: which nodes have a lease, what they run, and which are being rescued."""
+"""`millpond nodes`: which nodes have a lease, what they run, which are being rescued; and draining one."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from millpond.cli.failures import Refusal
 from millpond.cli.output import number_of, span, table, words
+from millpond.cli.selection import ListByDefault
 from millpond.cli.session import Session, shared
+from millpond.options import nearest
 from millpond.store.protocol import NodeRecord
 
 if TYPE_CHECKING:
@@ -18,10 +22,45 @@ if TYPE_CHECKING:
 MACHINE_ONLY = {"report", "pools", "boot", "namespace", "begun"}
 
 
-@click.command("nodes")
+@click.group("nodes", cls=ListByDefault)
+def command() -> None:
+    """List nodes with their leases; drain one. Without a word more: list."""
+
+
+@command.command("drain")
+@click.argument("node")
+@click.option("--grace", metavar="DURATION", help="How long running jobs may finish; else as the node says.")
 @shared
 @click.pass_obj
-def command(session: Session) -> None:
+def drain(session: Session, node: str, *, grace: str | None) -> None:
+    """Have a node finish what it runs, give back the rest, and end. NODE is its id or the beginning of it."""
+    from millpond.node.commands import LONGEST_GRACE, send
+    from millpond.units import seconds
+
+    facts = {} if grace is None else {"grace": min(LONGEST_GRACE, seconds(grace, name="--grace"))}
+    found = _live(session.store.counts(ready_only=True).nodes, node)
+    send(session.store, found, "drain", **facts)
+    session.audit("node.drain", found, **facts)
+    session.answer(
+        {"node": found, "command": "drain", **facts},
+        lambda: [words(f"node {found} is told to drain; `millpond nodes` shows it until it has ended")],
+    )
+
+
+def _live(nodes: Iterable[NodeRecord], text: str) -> str:
+    """The id of the one live node that is meant."""
+    ids = sorted(node.id for node in nodes if _state(node) == "live")
+    same = [text] if text in ids else [node for node in ids if node.startswith(text)]
+    if len(same) == 1:
+        return same[0]
+    hint = f"; these begin so: {', '.join(same)}" if same else nearest(text, ids)
+    raise Refusal(f"{text!r} is not the id of one live node{hint}")
+
+
+@command.command("list")
+@shared
+@click.pass_obj
+def list_nodes(session: Session) -> None:
     """List nodes with their leases and how many jobs they run."""
     nodes = sorted(session.store.counts().nodes, key=lambda node: (node.host, node.id))
     session.answer({"nodes": [_document(node) for node in nodes]}, lambda: _rows(nodes))

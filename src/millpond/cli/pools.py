@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from millpond.cli.failures import Refusal
 from millpond.cli.output import instant, moment, table, words
 from millpond.cli.selection import ListByDefault
 from millpond.cli.session import Session, shared
@@ -16,7 +17,7 @@ from millpond.errors import OptionError
 from millpond.node.decisions import read_decisions
 from millpond.node.fleet import PoolShare, shares_of
 from millpond.node.overrides import Bounds, checked, read_bounds, write_bounds
-from millpond.options import check_queue
+from millpond.options import check_queue, nearest
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -56,17 +57,20 @@ def list_pools(session: Session, decisions: bool, limit: int) -> None:
 @click.argument("name")
 @click.option("--workers", metavar="MIN:MAX", help="Between so many workers on each node.")
 @click.option("--reset", is_flag=True, help="What the app says.")
+@click.option("--new", is_flag=True, help="Also a pool that no live node has: it counts for nodes to come.")
 @shared
 @click.pass_obj
-def set_bounds(session: Session, name: str, workers: str | None, reset: bool) -> None:
+def set_bounds(session: Session, name: str, *, workers: str | None, reset: bool, new: bool) -> None:
     """Set how many workers a pool may have on each node. They obey within seconds; busy ones finish."""
     check_queue(name)
     if (workers is None) == (not reset):
         raise click.UsageError("say either --workers MIN:MAX or --reset")
     bounds = None if workers is None else _bounds(name, workers)
     store = session.store
-    if name not in {share.name for share in shares_of(store.counts(ready_only=True).nodes)}:
-        session.note(f"no live node has a pool {name!r}: check its spelling. It counts for nodes to come")
+    known = {share.name for share in shares_of(store.counts(ready_only=True).nodes)}
+    if name not in known and not new and read_bounds(store, name) is None:
+        hint = f"{nearest(name, known)}. --new sets it for nodes to come"
+        raise Refusal(f"no live node has a pool {name!r}{hint}")
     write_bounds(store, name, bounds)
     if bounds is None:
         session.audit("pool.reset", name)

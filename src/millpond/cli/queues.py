@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import click
 
 from millpond.cli.documents import queue_document, queue_rows
+from millpond.cli.failures import Refusal
 from millpond.cli.output import rate as shown_rate
 from millpond.cli.output import words
 from millpond.cli.selection import ListByDefault
 from millpond.cli.session import Session, shared
 from millpond.errors import OptionError
-from millpond.options import check_queue
+from millpond.node.fleet import shares_of
+from millpond.options import check_queue, nearest
+
+if TYPE_CHECKING:
+    from millpond.store.protocol import Store
 
 _RATE = re.compile(r"(?P<number>[0-9]{1,9}(\.[0-9]{1,9})?)/(?P<unit>s|m|h|d)")
 _SECONDS_IN = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -32,32 +38,38 @@ def list_queues(session: Session) -> None:
     session.answer({"queues": [queue_document(counts) for counts in queues]}, lambda: queue_rows(queues))
 
 
+new = click.option("--new", is_flag=True, help="Also a queue that has no job yet and that no node serves.")
+
+
 @command.command("pause")
 @click.argument("name")
+@new
 @shared
 @click.pass_obj
-def pause(session: Session, name: str) -> None:
+def pause(session: Session, name: str, *, new: bool) -> None:
     """Stop claiming from a queue. What runs goes on."""
-    _configure(session, name, paused=True)
+    _configure(session, name, new=new, paused=True)
 
 
 @command.command("resume")
 @click.argument("name")
+@new
 @shared
 @click.pass_obj
-def resume(session: Session, name: str) -> None:
+def resume(session: Session, name: str, *, new: bool) -> None:
     """Claim from a queue again."""
-    _configure(session, name, paused=False)
+    _configure(session, name, new=new, paused=False)
 
 
 @command.command("rate")
 @click.argument("name")
 @click.argument("limit", metavar="100/s|off")
+@new
 @shared
 @click.pass_obj
-def rate(session: Session, name: str, limit: str) -> None:
+def rate(session: Session, name: str, limit: str, *, new: bool) -> None:
     """Limit how many jobs of a queue start in a second (/s), minute, hour or day."""
-    _configure(session, name, rate=_rate(limit))
+    _configure(session, name, new=new, rate=_rate(limit))
 
 
 def _rate(text: str) -> float:
@@ -71,11 +83,13 @@ def _rate(text: str) -> float:
     return value
 
 
-def _configure(session: Session, name: str, *, paused: bool | None = None, rate: float | None = None) -> None:
+def _configure(
+    session: Session, name: str, *, new: bool, paused: bool | None = None, rate: float | None = None
+) -> None:
     check_queue(name)
     store = session.store
-    if name not in {counts.queue for counts in store.counts().queues}:
-        session.note(f"queue {name!r} is new: it has no jobs yet, check its spelling")
+    if not new:
+        _check_known(store, name)
     store.configure(queue=name, paused=paused, rate=rate)
     if rate is not None:
         session.audit("queue.rate", name, rate=rate)
@@ -85,3 +99,15 @@ def _configure(session: Session, name: str, *, paused: bool | None = None, rate:
     limited = "no limit" if counts.rate is None else f"at most {shown_rate(counts.rate)}"
     state = "paused" if counts.paused else "open"
     session.answer(queue_document(counts), lambda: [words(f"queue {name}: {state}, {limited}")])
+
+
+def _check_known(store: Store, name: str) -> None:
+    """Raise Refusal for a queue that would come into being: a typing error must not pause nothing."""
+    counts = store.counts()
+    known = {found.queue for found in counts.queues}
+    known.update(queue for share in shares_of(counts.nodes) for queue in share.queues)
+    if name not in known:
+        raise Refusal(
+            f"no job is in a queue {name!r}, and no node serves one{nearest(name, known)}. "
+            "--new sets it all the same"
+        )

@@ -74,6 +74,7 @@ def command(session: Session, /, *, target: str | None, beside: bool, no_health:
 
     _be_mortal()
     _take(session, target, no_health=no_health, **flags)
+    session.check_store()
     config, app = session.config, session.app
     sys.setswitchinterval(SWITCH)
     node = _node(session, config, app)
@@ -120,6 +121,7 @@ def _node(session: Session, config: Config, app: App) -> Node:
             alerts=_alerts(config),
             max_workers=config["max_workers"],
             budget=_budget(config),
+            unknown_after=config["unknown_after"],
         )
     except OptionError as error:
         where = f" (queues come from {config.source('queues')})" if "queue" in str(error) else ""
@@ -187,20 +189,21 @@ def _dashboard(session: Session, config: Config, *, is_wanted: bool) -> Iterator
     if not is_wanted:
         yield None
         return
-    from millpond.cli.dashboard import address_of, listening, token_file, where_the_token_is
+    from millpond.cli import dashboard as beside
     from millpond.cli.sidecar import Sidecar
 
     if session.app.store.url == "memory://":
         raise Refusal("the store is memory://, which a dashboard cannot see: name a store that lasts")
-    listener = listening(config)
-    file = token_file(config)
+    listener = beside.listening(config)
+    file = beside.token_file(config)
+    beside.warn_without_page(session)
     flags = ["--open-metrics"] if session.flags.get("open_metrics") else []
     said = [f"--log-format={config['log_format']}", f"--log-level={config['log_level']}"]
     sidecar = Sidecar(listener, [config["app"], *flags, *said])
     sidecar.start()
     try:
-        where = where_the_token_is(config, None if file is None else file.path)
-        yield {"dashboard": address_of(listener), "token": where}
+        where = beside.where_the_token_is(config, None if file is None else file.path)
+        yield {"dashboard": beside.address_of(listener), "token": where}
     finally:
         sidecar.stop()
 

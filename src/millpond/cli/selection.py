@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from millpond.cli.session import Session
 
 Command = Callable[..., None]
+SHORTEST = 8  # digits of an id that was cut short
 
 
 class ListByDefault(click.Group):
@@ -100,7 +101,7 @@ def one(store: Store, job_id: str) -> Job:
 
 def existing(store: Store, ids: Sequence[str]) -> list[Job]:
     """These jobs; an id that the store does not know stops the command before it does anything."""
-    asked = list(dict.fromkeys(check_id(job_id) for job_id in ids))
+    asked = list(dict.fromkeys(whole_ids(store, ids)))
     found = store.get(asked)
     for job_id, job in zip(asked, found, strict=True):
         if job is None:
@@ -108,6 +109,30 @@ def existing(store: Store, ids: Sequence[str]) -> list[Job]:
                 f"no job {job_id} is in {store.url}: it never was, it was pruned, or its row is damaged"
             )
     return [job for job in found if job is not None]
+
+
+def whole_ids(store: Store, ids: Sequence[str]) -> tuple[str, ...]:
+    """Each id in full; of one that was cut short the beginning must name one job."""
+    return tuple(_whole_id(store, job_id) for job_id in ids)
+
+
+def _whole_id(store: Store, text: str) -> str:
+    part = text.replace("-", "").lower()
+    if not SHORTEST <= len(part) < 32 or not set(part) <= set("0123456789abcdef"):
+        return check_id(text)
+    # Ids sort by time and a search goes on below its cursor: the highest id with this beginning is one.
+    cursor = check_id(part + "f" * (32 - len(part)))
+    found = store.search(Filter(), 2, cursor)
+    while not found.jobs and found.cursor is not None:
+        found = store.search(Filter(), 2, found.cursor)
+    same = [job.id for job in found.jobs if job.id.replace("-", "").startswith(part)]
+    if not same:
+        raise Refusal(f"no job in {store.url} has an id that begins with {text}")
+    if len(same) > 1:
+        raise Refusal(
+            f"the ids of several jobs begin with {text}, such as {same[0]} and {same[1]}: give more of it"
+        )
+    return same[0]
 
 
 class Choice:

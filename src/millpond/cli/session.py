@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,6 +20,7 @@ import click
 from millpond.cli.failures import Refusal, WrongSettings
 from millpond.config import Config, hide_password, load
 from millpond.errors import OptionError
+from millpond.redaction import also_hide
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -38,6 +41,7 @@ class Session:
     def __init__(self, app: str | None = None, store: str | None = None, *, as_json: bool = False) -> None:
         self.flags: dict[str, Any] = {"app": app, "store": store}
         self.as_json = as_json
+        self.may_create = False  # a file for a store that is not there yet
         self._opened: list[App] = []
 
     @cached_property
@@ -47,7 +51,9 @@ class Session:
             load()  # what is wrong without the flags is wrong in a file or a variable
         except OptionError as error:
             raise WrongSettings(str(error)) from error
-        return load(self.flags)
+        config = load(self.flags)
+        also_hide(config["redact"])
+        return config
 
     @cached_property
     def app(self) -> App:
@@ -63,6 +69,20 @@ class Session:
             )
         return app
 
+    def check_store(self) -> None:
+        """Raise UsageError if the code names one store and a variable or file another: a program that was
+        meant to work on one of them would work on the other. A flag is compared where the app is imported."""
+        setting = self.config.settings["store"]
+        if setting.value is None or self.flags["store"] is not None or self.config["app"] is None:
+            return
+        said, found = _shown(setting.value), self.app.store.url
+        if _place(said) != _place(found):
+            raise click.UsageError(
+                f"{setting.source} names {said} and the code of {self.config['app']} names {found}: drop one "
+                f"of them. Write App() without a URL for {setting.source} to count, or take "
+                f"{setting.source if setting.folder is None else 'store out of ' + setting.source} away"
+            )
+
     @cached_property
     def jobs(self) -> App:
         """An app to reach jobs through; it knows tasks only if it had to be imported to find the store."""
@@ -74,6 +94,8 @@ class Session:
 
         app = App(self.config["store"])
         self._opened.append(app)
+        if not self.may_create:
+            _check_there(app.store, self.config.source("store"))
         return app
 
     @property
@@ -135,10 +157,31 @@ def _import(config: Config) -> App:
     return found
 
 
+def _check_there(store: Store, source: str) -> None:
+    """Raise Refusal if nothing can be in the store: looking at a file makes it, and a typing error would be
+    answered by an empty store."""
+    path = getattr(store, "path", None)
+    if store.url == "memory://":
+        raise Refusal(
+            f"the store is memory:// (from {source}), which only its own process can see: name one that lasts"
+        )
+    if path is not None and Path(path).parent.is_dir() and not Path(path).exists():
+        raise Refusal(
+            f"there is no file {path} (from {source}): check its name; the first job or `millpond migrate` "
+            "makes it"
+        )
+
+
 def _shown(url: str) -> str:
     from millpond.store.opening import open_store
 
     return open_store(url).url
+
+
+def _place(url: str) -> str:
+    """A store's URL in one spelling: two ways to write the path of a file are one file."""
+    path = url.removeprefix("sqlite:///")
+    return url if path == url else os.path.realpath(path)
 
 
 def _remember(context: click.Context, parameter: click.Parameter, value: Any) -> None:

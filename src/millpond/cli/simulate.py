@@ -47,7 +47,7 @@ class Asked(NamedTuple):
 
 @click.command("simulate")
 @click.argument("trace", required=False, type=click.Path(path_type=Path))
-@click.option("--scenario", metavar="S1", help="A built-in scenario, S1 to S15, instead of a trace.")
+@click.option("--scenario", metavar="S1", help="A built-in scenario, S1 to S19, instead of a trace.")
 @click.option("--history", metavar="1d", help="What this app had in so long, instead of a trace.")
 @click.option("--queue", help="With --history: one queue.")
 @click.option("--service", metavar="exp:3s", help="How long jobs take: exp, lognormal, pareto, fixed.")

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from millpond.node.events import (
     BreakerClosed,
     BreakerOpened,
+    CleanupHeldBack,
     JobDied,
     NodeEvent,
     NodeEvents,
@@ -25,6 +26,7 @@ from millpond.node.events import (
     QueueBackingUp,
     QueueCaughtUp,
     StoreBack,
+    StoreFilling,
     StoreLost,
     WaitInBounds,
     WaitTooLong,
@@ -38,8 +40,9 @@ logger = logging.getLogger("millpond.node")
 MOST = 100  # alerts that wait for one hook
 DEFAULT: frozenset[type] = frozenset(
     {
-        JobDied, WorkerCrashed, NodeRescued, StoreLost, StoreBack, PoolUnhealthy, PoolHealthy,
-        QueueBackingUp, QueueCaughtUp, WaitTooLong, WaitInBounds, BreakerOpened, BreakerClosed,
+        JobDied, WorkerCrashed, NodeRescued, StoreFilling, CleanupHeldBack, StoreLost, StoreBack,
+        PoolUnhealthy, PoolHealthy, QueueBackingUp, QueueCaughtUp, WaitTooLong, WaitInBounds,
+        BreakerOpened, BreakerClosed,
     }
 )  # fmt: skip
 

@@ -33,7 +33,7 @@ def line(who: str, how: str, place: str, action: str, target: str, **facts: Any)
         "how": how,
         "from": place,
         "action": action,
-        "target": shown(target)[:LONGEST],
+        "target": shown(target, most=LONGEST),
         "status": DONE,
         "facts": small(facts),
     }
@@ -42,7 +42,7 @@ def line(who: str, how: str, place: str, action: str, target: str, **facts: Any)
 def small(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Facts that may stand in a line."""
     return {
-        name: value if isinstance(value, bool | int | float | None) else shown(str(value))[:LONGEST]
+        name: value if isinstance(value, bool | int | float | None) else shown(str(value), most=LONGEST)
         for name, value in list(facts.items())[:20]
     }
 

@@ -7,6 +7,7 @@ that decides about jobs may depend on it. No payload, no error text of a job.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +75,7 @@ def policy_in_words(settings: PoolSettings) -> str:
     values = ", ".join(
         f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in told.items()
     )
-    return shown(f"{type(policy).__name__}({values})" + (", in shadow" if settings.shadow else ""))[:200]
+    return shown(f"{type(policy).__name__}({values})" + (", in shadow" if settings.shadow else ""), most=200)
 
 
 def bulletin(report: NodeReport, settings: Mapping[str, PoolSettings]) -> dict[str, Any]:
@@ -84,7 +85,7 @@ def bulletin(report: NodeReport, settings: Mapping[str, PoolSettings]) -> dict[s
         "phase": report.state,
         "age": round(report.age, 1),
         "round_age": round(report.round_age, 3),
-        "store_trouble": None if report.store_trouble is None else shown(report.store_trouble)[:200],
+        "store_trouble": None if report.store_trouble is None else shown(report.store_trouble, most=200),
         "unsettled": report.unsettled,
         "settled": report.settled,
         "rescued": report.rescued,
@@ -108,10 +109,13 @@ def _pool(pool: PoolReport, settings: PoolSettings | None) -> dict[str, Any]:
         **told,
         "wanted": wanted,
         "policy": None if settings is None else policy_in_words(settings),
-        "reasons": [shown(reason)[:200] for reason in pool.reasons[:5]],
+        "reasons": [shown(reason, most=200) for reason in pool.reasons[:5]],
         "budgets": budgets,
         "count": len(pool.workers),
+        "states": Counter(worker.state for worker in pool.workers),  # of all, beyond those in the list, too
+        "rss": sum(worker.rss for worker in pool.workers),
         "workers": [_worker(worker) for worker in pool.workers[:MOST_WORKERS]],
+        "worker_ids": [worker.id for worker in pool.workers[:MOST_WORKERS]],  # apart: readers count columns
     }
 
 

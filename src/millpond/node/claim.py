@@ -15,27 +15,27 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from millpond.boot import microseconds
 from millpond.errors import NodeRefused, OutcomeUnknown, StoreError
-from millpond.job import MICROSECONDS, Job, Lost, Outcome, OutOfMemory, Raised, Released, Settlement
-from millpond.node.settle import End, Ended, size_of
+from millpond.job import MICROSECONDS, Job, Outcome, Released, Settlement
+from millpond.node.intake import Intake
+from millpond.node.quarantine import split
+from millpond.node.recovery import Recovery
+from millpond.node.running import Running
+from millpond.node.settle import size_of
 from millpond.node.speaking import Speaker
 from millpond.node.tally import Durations
 from millpond.rules import batch
 from millpond.rules.backoff import pause
 from millpond.rules.health import MOST_UNSETTLED
-from millpond.store.protocol import Claim, Exchanged, Progress, Said, Started
+from millpond.store.protocol import Claim, Exchanged, Said
 from millpond.verdict import settlement
 
 if TYPE_CHECKING:
-    from millpond.node.inflight import JobTask
     from millpond.node.queue_pool import QueuePool
     from millpond.node.state import NodeState
 
 logger = logging.getLogger("millpond")
 POLL = 1.0  # how often to look without a hint: the truth, in case hints are lost
-WATCH = 0.1  # how often to see which jobs have begun, while any have not been told
-BEGUN_FOR = 0.05  # a job that has run this long is told to have begun; shorter ones just end
 WORTH = 50  # settlements that keep the store busy for long enough to do something meanwhile
 LINGER = 0.003  # how long to let ends gather while the workers have plenty to do
 GATHER = 64
@@ -61,14 +61,17 @@ class ClaimLoop:
         self.troubles: Counter[str] = Counter()  # those that were not, by the class of the error
         self._failures = 0
         self._sequence = 0
-        self._most = batch.MOST  # settlements of one exchange: fewer after one that failed
+        self.pace = batch.Pace()  # settlements of one exchange: fewer after one that failed
+        self.doubts = 0  # how often the same end has failed by itself
         self._full = True  # the last claim got all it asked for: there is more
         self._claimed: Sequence[Job] = ()  # by the last exchange, and not handed out yet
         self._is_awaited = False  # what is claimed now begins at once: bookkeeping comes later
         self._speaker = Speaker(state.store)
+        self._intake = Intake(state)
+        self.recovery = Recovery(self, state)
         self._look_at = 0.0
-        self._watch_at = 0.0
-        self._unsure: int | None = None  # so many settlements were said, and their outcome is unknown
+        self._running = Running(state)
+        self.unsure: int | None = None  # so many settlements were said, and their outcome is unknown
         state.line.ring = self._ring
 
     def _ring(self) -> None:
@@ -88,11 +91,16 @@ class ClaimLoop:
             self._is_awaited = True
             try:
                 if not self.stopping and not self._safe_round():
-                    self._safely(self._hand_out)
+                    self._safely(self.hand_out)
             finally:
                 self._is_awaited = False
                 self._turn.release()
         self.bell.set()  # it may have to wake earlier now
+
+    @property
+    def compared(self) -> int:
+        """How often this node and the store were compared."""
+        return self.recovery.reconcile.looks
 
     # --- the loop -------------------------------------------------------------------------------------
     def run(self) -> None:
@@ -112,8 +120,8 @@ class ClaimLoop:
             return step()
         except Exception:  # a bug; the node must go on all the same
             logger.exception("A claim round failed; the next one follows")
-            if self._unsure is None:
-                self._unsure = 0  # what was claimed may be lost on the way: ask the store
+            if self.unsure is None:
+                self.unsure = 0  # what was claimed may be lost on the way: ask the store
             time.sleep(1.0)
             return False
 
@@ -123,18 +131,23 @@ class ClaimLoop:
         now = time.monotonic()
         self._take_ends()
         if self.refused == self.state.identity.id:
-            self._be_reborn()
-        if self._unsure is not None:
-            self._hand_out()
-            if not self._resolved():
+            self.be_reborn()
+        if self.unsure is not None:
+            self.hand_out()
+            if not self.recovery.resolve():
                 return False
-        settlements = self.state.line.batch(self._most)
-        started, tasks = self._begun(now)
-        progress = self._progress()
+        if now >= self.recovery.reconcile.due_at and not self.recovery.compare():
+            return False
+        isolated = self.state.line.quarantine.due(now, hurry=self._hurries())
+        if isolated:
+            self.recovery.try_again(isolated)
+        settlements = self.state.line.batch(self.pace.most)
+        started, tasks = self._running.begun(now)
+        progress = self._running.progress()
         ask = now >= self._look_at and self._holds_any()  # full or not: is anybody's end wanted?
         claims = self._claims(now, busy=bool(settlements))
         if not (settlements or started or progress or claims or ask):
-            self._hand_out()
+            self.hand_out()
             if not self._failures:
                 self.round_at = now  # nothing to say is a round, too
             self.resting = not self._claimed and not self.state.line.raw
@@ -143,14 +156,15 @@ class ClaimLoop:
         answer = self._exchange(said)
         if answer is not None:
             for task in tasks:
-                task.told = True
+                task.told = task.job.id not in answer.deferred
             self._apply(answer, said)
         return False
 
     def _wait(self) -> None:
-        wake = self._look_at
+        quarantine = self.state.line.quarantine
+        wake = min(self._look_at, self.recovery.reconcile.due_at, quarantine.next_at(hurry=self._hurries()))
         if self._holds_any():
-            wake = min(wake, self._watch_at)
+            wake = min(wake, self._running.look_at)
         if self.bell.wait(max(0.0, wake - time.monotonic())):
             self.bell.clear()
             if self._plenty():  # nobody waits for us: let more ends gather
@@ -158,6 +172,9 @@ class ClaimLoop:
 
     def _holds_any(self) -> bool:
         return any(pool.held for pool in self.state.pools.values())
+
+    def _hurries(self) -> bool:
+        return self.state.phase == "draining"
 
     def _plenty(self) -> bool:
         if len(self.state.line.raw) >= GATHER:
@@ -177,50 +194,12 @@ class ClaimLoop:
 
     # --- what to say ----------------------------------------------------------------------------------
     def _take_ends(self) -> None:
-        state, line = self.state, self.state.line
-        raw, by_queue = line.raw, state.by_queue
-        if not raw:
-            return
-        offset = state.offset()
-        node = b'"%b"' % state.identity.id.encode()
-        while raw:
-            task, value, error, at = raw.popleft()
-            job = task.job
-            pool = by_queue[job.queue]
-            if pool.held.get(job.id) is task:  # not the next claim of a job that was another's meanwhile
-                del pool.held[job.id]
-            if error is None and type(value) is bytes and task.cancelling_at is None and not task.disowned:
-                pool.done += 1
-                pool.returned += len(value)
-                run = line.put_returned(task, value, node, offset, pool.tally)
-                pool.learn(job.task, run)
-                if task.need is not None:
-                    state.budget.ended(task, run)
-                continue
-            end = self._put((task, value, error, at), offset, pool)
-            pool.count(end.outcome)
-            if isinstance(end.outcome, Raised) and end.begun_at is not None:
-                pool.learn(job.task, max(0, end.ended_at - end.begun_at) / MICROSECONDS)
-        self.hold_back()
-
-    def _put(self, ended: Ended, offset: int, pool: QueuePool) -> End:
-        """Put an end in line that is not just a value."""
-        task, name, line = ended[0], self.state.identity.id, self.state.line
-        try:
-            end = self._weighed(line.end(*ended))
-            if not task.disowned:
-                end = end._replace(outcome=line.put(end, name, offset, pool.tally))
-        except Exception:  # a bug; the job must not stay claimed for ever
-            logger.exception("The end of job %s cannot be understood: it counts as lost", task.job.id)
-            self.state.budget.ended(task)
-            end = End(task, Lost(started=True), None, microseconds())
-            if not task.disowned:
-                line.put(end, name, offset, pool.tally)
-        return end
+        if self._intake.take():
+            self.hold_back()
 
     def _is_full(self) -> bool:
         """Does so much wait for the store that nothing more may begin?"""
-        return self.state.line.size > MOST_UNSETTLED
+        return self.state.line.total > MOST_UNSETTLED
 
     def hold_back(self) -> None:
         """When so much waits, take back what has not begun: its end would have to wait, too. Others call this
@@ -229,41 +208,6 @@ class ClaimLoop:
             for pool in self.state.pools.values():
                 pool.withdraw()
             self.state.budget.withdraw()
-
-    def _weighed(self, end: End) -> End:
-        """The end of a job that did not just return: what it held is free, and memory may be why."""
-        task, budget = end.task, self.state.budget
-        if task.need is not None:
-            budget.ended(task)
-        if type(end.outcome) is OutOfMemory or (task.preempted and type(end.outcome) is Lost):
-            return budget.judged(end)
-        return end
-
-    def _begun(self, now: float) -> tuple[list[Started], list[JobTask]]:
-        """Jobs that have begun and of which the store does not know it."""
-        if now < self._watch_at:
-            return [], []
-        self._watch_at = now + WATCH
-        tasks = []
-        for pool in self.state.pools.values():
-            begun = pool.begun() if pool.held else []
-            pool.look(begun, now)
-            for task, since in begun:
-                task.begun_at = since
-                if not task.told and not task.disowned and now - since >= BEGUN_FOR:
-                    tasks.append(task)
-        return [Started(task.job.id, task.job.token) for task in tasks], tasks
-
-    def _progress(self) -> list[Progress]:
-        said = []
-        for pool in self.state.pools.values():
-            if pool.notes:
-                notes, pool.notes = pool.notes, {}
-                for (job_id, token), data in list(notes.items()):  # the pool may just be adding one
-                    task = pool.held.get(job_id)
-                    if task is not None and task.job.token == token and not task.disowned:
-                        said.append(Progress(job_id, token, data))
-        return said
 
     def _claims(self, now: float, *, busy: bool) -> list[Claim]:
         state = self.state
@@ -283,6 +227,7 @@ class ClaimLoop:
         claims = [claim for pool in state.pools.values() for claim in pool.claims(self.round_trip)]
         if state.budget.active:
             claims = state.budget.shape(claims)
+        claims = state.unknown.shape(claims)
         if not claims:
             self._full = False
         return claims
@@ -290,65 +235,64 @@ class ClaimLoop:
     # --- saying it --------------------------------------------------------------------------------------
     def _exchange(self, said: Said) -> Exchanged | None:
         """Tell the store and take its answer; None when there is none, and then that was dealt with."""
-        self._sequence += 1
+        self.next_sequence()
         before = time.monotonic()
         try:
             answer = self._speak(said)
         except NodeRefused:
-            self._be_reborn()
+            self.be_reborn()
         except OutcomeUnknown as error:
-            self._unsure = len(said.settlements)
-            self._in_trouble(error, len(said.settlements))
+            self.unsure = len(said.settlements)
+            self.in_trouble(error, len(said.settlements))
         except StoreError as error:
-            self._in_trouble(error, len(said.settlements))
+            self.in_trouble(error, len(said.settlements))
+            if len(said.settlements) == 1:  # by itself; the pace may still be that of an exchange before
+                self.recovery.set_apart(said.settlements[0], error, time.monotonic() - before)
         else:
             took = time.monotonic() - before
             self.times.add(round(took * MICROSECONDS))
             self.round_trip += (took - self.round_trip) * 0.2
-            self._fine()
-            self._most = batch.after_success(self._most)
+            self.fine()
+            self.pace = batch.after_success(self.pace, len(said.settlements))
+            self.doubts = 0
             if not answer.replayed:
                 return answer
-            self._unsure = len(said.settlements)  # the store heard it twice, and we no answer
-        self._keep_progress(said.progress)
+            self.unsure = len(said.settlements)  # the store heard it twice, and we no answer
+        self._running.keep(said.progress)
         return None
-
-    def _keep_progress(self, said: Sequence[Progress]) -> None:
-        """Say it again next time, unless the job has told more meanwhile."""
-        for pool in self.state.pools.values():
-            for one in said:
-                if one.id in pool.held:
-                    pool.notes.setdefault((one.id, one.token), one.data)
 
     def _speak(self, said: Said) -> Exchanged:
         node = self.state.identity.id
         if len(said.settlements) < WORTH or not self._speaker.is_free:
             if self._claimed or self.state.budget.waiting:
-                self._hand_out()
+                self.hand_out()
             return self._speaker.say(node, self._sequence, said)
         # The store need not wait for us, nor we for the store
         answer = self._speaker.say_meanwhile(node, self._sequence, said, self._meanwhile)
-        self._hand_out()
+        self.hand_out()
         return answer
 
     def _meanwhile(self) -> None:
-        self._hand_out()
+        self.hand_out()
         self._take_ends()
 
     def _apply(self, answer: Exchanged, said: Said) -> None:
         state, settlements, claims = self.state, said.settlements, said.claims
         state.line.settled(len(settlements))
+        settlements, later = split(settlements, answer.deferred)
+        for one in later:
+            state.line.isolate(one, None, time.monotonic())
         self.settled += len(settlements) - len(answer.stale)
         self.stale += len(answer.stale)
-        self._tell(settlements, answer.stale)
+        self.tell(settlements, answer.stale)
         for job_id in answer.cancelling:
             state.cancel(job_id)
         if claims:
-            self._full = len(answer.claimed) >= sum(claim.limit for claim in claims)
+            self._full = answer.more or len(answer.claimed) >= sum(claim.limit for claim in claims)
             self._claimed = answer.claimed
             got = answer.by_queue()
             if self._is_awaited:
-                self._hand_out()
+                self.hand_out()
             self._note_claims(claims, got)
 
     def _note_claims(self, claims: Sequence[Claim], got: Mapping[str, int]) -> None:
@@ -368,6 +312,8 @@ class ClaimLoop:
                 self._full = True  # all that the first step asked for: there may be more of those
             if number < limit:
                 pool.short_at[queue] = now
+                if number < first[queue]:  # also of those for which there was room
+                    pool.first_short.setdefault(queue, pool.claimed)
                 may_have_more.add(pool)
             else:
                 is_pressed = True
@@ -375,14 +321,14 @@ class ClaimLoop:
         if is_pressed:
             self.state.pressed()
 
-    def _tell(self, settlements: Sequence[Settlement], stale: Sequence[str] = ()) -> None:
+    def tell(self, settlements: Sequence[Settlement], stale: Sequence[str] = ()) -> None:
         if self.state.has_news():
             for said in settlements:
                 self.state.accepted(said, said.id not in stale)
 
-    def _hand_out(self) -> None:
+    def hand_out(self) -> None:
         """Give the pools what was claimed."""
-        jobs, self._claimed = self._claimed, ()
+        jobs, self._claimed = self.state.unknown.sifted(self._claimed, self.give_up), ()
         by_pool: dict[QueuePool, list[Job]] = {}
         for job in jobs:
             by_pool.setdefault(self.state.by_queue[job.queue], []).append(job)
@@ -398,7 +344,7 @@ class ClaimLoop:
                     pool.withdraw()  # it began to drain in this moment, and has withdrawn already
             else:
                 for job in some:
-                    self._give_up(job, Released())
+                    self.give_up(job, Released())
         if budget.waiting:
             self._admit()
 
@@ -408,7 +354,7 @@ class ClaimLoop:
         if straight:
             pool.take(straight)
         for job, outcome in refused:
-            self._give_up(job, outcome)
+            self.give_up(job, outcome)
 
     def _admit(self) -> None:
         """Let jobs that wait for memory, cores or tokens begin as far as there is room for them."""
@@ -424,66 +370,42 @@ class ClaimLoop:
         for pool in self.state.pools.values():
             pool.promised = 0
 
-    def _give_up(self, job: Job, outcome: Outcome) -> None:
+    def give_up(self, job: Job, outcome: Outcome) -> None:
         """Say what becomes of a claimed job that does not begin here."""
         said = settlement(job, outcome, self.state.identity.id, now=self.state.store_now())
         self.state.by_queue[job.queue].tally.ended(said, outcome)
         self.state.line.waiting.append(said)
         self.state.line.size += size_of(said)
 
+    def next_sequence(self) -> int:
+        """The number of the next exchange."""
+        self._sequence += 1
+        return self._sequence
+
     # --- trouble ------------------------------------------------------------------------------------------
-    def _fine(self) -> None:
+    def fine(self) -> None:
         self.rounds += 1
         self.round_at = time.monotonic()
         if self._failures:
             self.trouble, self._failures = None, 0
             self.hinted = True
+            self.recovery.reconcile.soon()  # the store was away: it may have lost its last moments
+        self.recovery.reconcile.heed_hang_ups()
 
-    def _in_trouble(self, error: StoreError, said: int = 0) -> None:
+    def in_trouble(self, error: StoreError, said: int = 0) -> None:
         """The store has not taken what it was told, of that so many ends."""
         self._failures += 1
         if said:
-            self._most = batch.after_failure(said)
+            self.pace = batch.after_failure(said)
         self.trouble = str(error)
         self.troubles[type(error).__name__] += 1
         self._sleep(pause(self._failures, random.random()))
 
-    def _resolved(self) -> bool:
-        """Ask the store what became of an exchange whose answer was lost.
-
-        It may still be on its way: an empty one with a later number first, after which it is refused.
-        """
-        state = self.state
-        said = state.line.first(self._unsure or 0)
-        self._sequence += 1
-        try:
-            state.store.exchange(state.identity.id, self._sequence)
-            held = state.store.held(state.identity.id)
-        except NodeRefused:
-            self._be_reborn()
-            return False
-        except StoreError as error:
-            self._in_trouble(error)
-            return False
-        self._unsure = None
-        still = {(job.id, job.token) for job in held.jobs}
-        if said and not any((one.id, one.token) in still for one in said):  # all in one step, or none
-            self._tell(said)
-            state.line.settled(len(said))
-            self.settled += len(said)
-        known = {(said.id, said.token) for said in state.line.waiting}
-        known |= {(end[0].job.id, end[0].job.token) for end in list(state.line.raw)}
-        for job in held.jobs:
-            if (job.id, job.token) not in known and not state.holds(job):
-                self._give_up(job, Released())  # claimed in the answer that was lost
-        self._fine()
-        return True
-
-    def _be_reborn(self) -> None:
+    def be_reborn(self) -> None:
         """We were rescued: our jobs are others' now. Stop them, and go on under a new name."""
         state = self.state
         logger.error("Node %s was rescued by another: its jobs run elsewhere now", state.identity.id)
-        self._unsure = None
+        self.unsure = None
         state.disown_all()
         self.stale += state.line.drop_all()
         state.forget_news()
@@ -491,7 +413,8 @@ class ClaimLoop:
         self._sequence = 0
         self._claimed = ()
         self._keep_promises()
+        self.recovery.reconcile.forget()
         try:
             state.renew()
         except StoreError as error:
-            self._in_trouble(error)
+            self.in_trouble(error)

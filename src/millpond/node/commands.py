@@ -69,7 +69,7 @@ class Commands:
     def _obey(self, entry: Entry) -> None:
         try:
             said = msgspec.json.decode(entry.data)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return
         if not isinstance(said, dict) or said.get("node") != self._name():
             return

@@ -14,9 +14,10 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from millpond.errors import StoreError
-from millpond.node.events import NodeEvents, ScaledDown, ScaledUp
+from millpond.node.events import NodeEvents, PoolFlaps, ScaledDown, ScaledUp
 from millpond.node.fleet import PoolShare
-from millpond.rules.observation import Decision
+from millpond.rules import flapping
+from millpond.rules.observation import Decision, action_of
 from millpond.rules.scale import sentence
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Telling:
         self._events = events
         self._told: dict[str, Told] = {}
         self._sent: dict[str, Decision] = {}  # by pool: the last one, if it told workers to leave
+        self._sizes: dict[str, flapping.Sizes | None] = {}
         self._untold: deque[bytes] = deque(maxlen=MOST_UNTOLD)
 
     def tell(self, settings: PoolSettings, decision: Decision, now: float) -> None:
@@ -56,6 +58,7 @@ class Telling:
         sent = self._was_sent(name, decision)
         known = decision.alive if last is None else last.size
         after = decision.wanted if settings.shadow else _size(decision, known)
+        self._tell_of_flapping(name, after, now)
         is_due = last is None or now - last.at >= REMIND
         if after == known and not (is_due and settings.least < settings.most):
             self._told.setdefault(name, Told(after, now))
@@ -65,9 +68,19 @@ class Telling:
         cause = sent if sent is not None and after < before else decision
         said = recommended(name, decision) if settings.shadow else words_of(name, cause, before, after)
         if after != before and not settings.shadow:
-            kind = ScaledUp if after > before else ScaledDown
-            self._events.publish(kind(name, before, after, said))
+            self._publish(name, (before, after), said, now)
         self._untold.append(self._line(settings, decision, (before, after), said))
+
+    def _publish(self, name: str, step: tuple[int, int], said: str, now: float) -> None:
+        kind = ScaledUp if step[1] > step[0] else ScaledDown
+        self._sizes[name], is_new = flapping.changed(self._sizes.get(name), *step, now)
+        self._events.publish(kind(name, *step, said, repeated=not is_new))
+
+    def _tell_of_flapping(self, name: str, size: int, now: float) -> None:
+        before = self._sizes.get(name)
+        self._sizes[name], changes = flapping.passed(before, now)
+        if before is not None and changes:
+            self._events.publish(PoolFlaps(name, before.low, before.high, changes, size))
 
     def _was_sent(self, name: str, decision: Decision) -> Decision | None:
         """The decision before, if it told workers to leave: they are gone at this one, which may know no
@@ -82,10 +95,11 @@ class Telling:
             "node": self._state.identity.id,
             "pool": settings.name,
             "shadow": settings.shadow,
-            "before": step[0],
-            "after": step[1],
             "sentence": said,
             **asdict(decision),
+            **fields(*step),
+            "before": step[0],  # for readers of an older version
+            "after": step[1],
             "base": round(decision.base, 3),
             "backlog": round(decision.backlog, 3),
         }
@@ -152,6 +166,23 @@ def share_of(settings: PoolSettings, decision: Decision | None, workers: int, de
     )
 
 
+def fields(current: int, target: int) -> dict[str, Any]:
+    """What every stored decision says of its change, for programs."""
+    return {"current": current, "target": target, "action": action_of(current, target)}
+
+
+def with_fields(line: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored decision with the fields that every one has; of an older version's, what can be known."""
+    found = {"queue_depth": None, "busy_workers": None, **line}
+    if "action" not in found:
+        current, target = line.get("before"), line.get("after")
+        if isinstance(current, int) and isinstance(target, int):
+            found.update(fields(current, target))
+        else:
+            found.update(dict.fromkeys(("current", "target", "action")))
+    return found
+
+
 def read_decisions(store: Store, limit: int) -> list[Mapping[str, Any]]:
     """The last decisions of all nodes, the oldest first; lines that cannot be read are left out."""
     found = [_decoded(entry) for entry in store.log(LOG, limit=KEEP)]
@@ -161,6 +192,6 @@ def read_decisions(store: Store, limit: int) -> list[Mapping[str, Any]]:
 def _decoded(entry: Entry) -> Mapping[str, Any] | None:
     try:
         facts = msgspec.json.decode(entry.data)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
-    return {"number": entry.number, "at": entry.at, **facts} if isinstance(facts, dict) else None
+    return {"number": entry.number, "at": entry.at, **with_fields(facts)} if isinstance(facts, dict) else None

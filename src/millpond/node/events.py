@@ -28,6 +28,8 @@ from millpond.job import (
     Settlement,
     Snoozed,
     TimedOut,
+    Unknown,
+    Unread,
     Unsatisfiable,
 )
 from millpond.orchestrator.happenings import BreakerClosed as BreakerClosed  # noqa: PLC0414 - public here too
@@ -69,6 +71,23 @@ class StoreLost(NamedTuple):
     """The store cannot be reached; running jobs go on and their outcomes wait."""
 
     cause: str
+
+
+class StoreFilling(NamedTuple):
+    """A store that lives in memory has used half of what it may, or 85 % of it."""
+
+    share: float
+    used: int
+    limit: int
+
+
+class CleanupHeldBack(NamedTuple):
+    """An old transaction keeps PostgreSQL from removing dead rows: for five minutes, or for an hour."""
+
+    kind: str  # transaction, prepared transaction or replication slot
+    name: str
+    age: float  # seconds
+    cure: str
 
 
 class StoreBack(NamedTuple):
@@ -115,15 +134,27 @@ class ScaledUp(NamedTuple):
     before: int
     after: int
     sentence: str
+    repeated: bool = False  # it had as many within the last minute: no line in the log
 
 
 class ScaledDown(NamedTuple):
-    """Workers of a pool have left because there was nothing for them to do, or because they did not help."""
+    """Workers of a pool have left because there was nothing for them to do, or because it has a new cap."""
 
     pool: str
     before: int
     after: int
     sentence: str
+    repeated: bool = False
+
+
+class PoolFlaps(NamedTuple):
+    """A pool went to and fro between the same sizes for a minute; told instead of each of these changes."""
+
+    pool: str
+    low: int
+    high: int
+    changes: int
+    size: int  # now
 
 
 class JobDrags(NamedTuple):
@@ -157,7 +188,7 @@ class WorkerUp(NamedTuple):
 
 
 class WorkerGone(NamedTuple):
-    """A worker ended: idle, resize, jobs, memory, age, timeout, killed, stray, shutdown or died."""
+    """A worker ended: idle, resize, jobs, memory, age, timeout, killed, stray, changed, shutdown or died."""
 
     pool: str
     worker: int
@@ -239,6 +270,8 @@ NodeEvent = (
     NodeStarted
     | NodeStopped
     | NodeRescued
+    | StoreFilling
+    | CleanupHeldBack
     | StoreLost
     | StoreBack
     | QueueBackingUp
@@ -247,6 +280,7 @@ NodeEvent = (
     | WaitInBounds
     | ScaledUp
     | ScaledDown
+    | PoolFlaps
     | JobDrags
     | PoolUnhealthy
     | PoolHealthy
@@ -298,7 +332,7 @@ def of_settlement(
 def _told(outcome: Outcome) -> tuple[str | None, str | None]:
     """What an attempt says about its end: an exception's class and message."""
     match outcome:
-        case Raised() | TimedOut() | Crashed() | OutOfMemory() | Unsatisfiable():
+        case Raised() | TimedOut() | Crashed() | OutOfMemory() | Unsatisfiable() | Unread() | Unknown():
             return outcome.failure.type, outcome.failure.message
         case Returned():
             return None, outcome.refused

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import logging
 import os
+import pickle
 import struct
 import sys
 import time
@@ -24,6 +26,7 @@ from millpond.execution import arun, run
 from millpond.job import Outcome, Returned
 from millpond.node.doorway import StoreOfTheNode
 from millpond.node.library_threads import limit
+from millpond.node.output_marks import mark_output
 from millpond.node.tidy import Surroundings
 from millpond.pool import worker as pool_worker
 from millpond.pool.page import RSS, SLOTS, UNWANTED
@@ -40,9 +43,11 @@ ID = 36  # characters of a job's id
 TOKEN = struct.Struct("<q")
 PROGRESS_EVERY = 0.05  # seconds between two reports of one job; what comes sooner is left out
 
+logger = logging.getLogger("millpond")
 _app: App
 _threads: ThreadPoolExecutor | None = None
 _surroundings: Surroundings
+_learned: dict[str, bytes] = {}  # by task: definitions that came with an order
 _encode = msgspec.json.Encoder().encode
 
 
@@ -56,18 +61,26 @@ class Order(msgspec.Struct, frozen=True, gc=False):
     attempt: int
     token: int
     trace: dict[str, str] | None
+    definition: bytes | None = None  # of a task that was registered after this worker's app was loaded
 
 
 def install(
-    load: Callable[[], App], threads: int, doorway: str | None, library_threads: int | None = None
+    load: Callable[[], App],
+    threads: int,
+    doorway: str | None,
+    library_threads: int | None = None,
+    *,
+    marks: bool = False,
 ) -> None:
     """The first thing in a worker's life: get the app, and threads if jobs are to share this process.
 
     `doorway` is where a store in the node's memory is reached, `library_threads` what numpy and the like
-    may start.
+    may start. With `marks` each line that is printed says for the node which job printed it.
     """
     global _app, _threads, _surroundings
     limit(library_threads)
+    if marks:
+        mark_output()
     _app = load()
     _surroundings = Surroundings()
     if doorway is not None:
@@ -93,12 +106,13 @@ def execute(*order: object) -> bytes | str:
     try:
         return _execute(*order)
     finally:  # also behind a KeyboardInterrupt, which is the job's end and not its worker's
-        _surroundings.restore()
+        if not _surroundings.restore() and pool_worker.current is not None:
+            pool_worker.current.wear_out("changed")
 
 
 def _execute(*order: object) -> bytes | str:
     begun = microseconds()
-    job = Order(*order)  # type: ignore[arg-type]
+    job = _taken(order)
     if job.trace:
         with _span(job) as ended:
             outcome = run(_app, job, Reporter, finish=run_coroutine)
@@ -107,10 +121,25 @@ def _execute(*order: object) -> bytes | str:
     return packed(begun, run(_app, job, Reporter, finish=run_coroutine))
 
 
+def _taken(order: tuple[object, ...]) -> Order:
+    """The order; a task that came with it is registered first."""
+    job = Order(*order)  # type: ignore[arg-type]
+    if job.definition is not None and _learned.get(job.task) != job.definition:
+        _learned[job.task] = job.definition
+        before = _app.tasks.pop(job.task, None)
+        try:
+            pickle.loads(job.definition)  # registers itself; comes from the node, never from a store
+        except Exception:
+            logger.exception("Task %s, registered while the node runs, cannot be loaded here", job.task)
+        if before is not None and not _app.knows(job.task):
+            _app.register(before)
+    return job
+
+
 async def aexecute(*order: object) -> bytes | str:
     """Run one job on the loop of this worker, beside others."""
     begun = microseconds()
-    job = Order(*order)  # type: ignore[arg-type]
+    job = _taken(order)
     if job.trace:
         with _span(job) as ended:
             outcome = await arun(_app, job, Reporter)

@@ -13,10 +13,11 @@ from millpond.node.report import NodeReport, PoolReport
 from millpond.node.tally import OUTCOMES, Timing
 from millpond.rules.health import is_live, is_ready
 
+STORE_RETRIES = ("deadlock", "serialization", "session", "silence")
 STORE_ERRORS = {"StoreBusy": "busy", "StoreUnavailable": "unavailable", "OutcomeUnknown": "unknown"}
 WORKER_ENDS = (
-    "idle", "resize", "tasks", "memory", "age", "timeout", "killed", "stray", "shutdown", "recycled", "died",
-    "other",
+    "idle", "resize", "tasks", "memory", "age", "timeout", "killed", "stray", "changed", "shutdown",
+    "recycled", "died", "other",
 )  # fmt: skip
 
 
@@ -36,6 +37,7 @@ NODE: tuple[Figure, ...] = (
     Figure("millpond_node_lease_left_seconds", "until the lease runs out", lambda n: n.lease_left),
     Figure("millpond_node_store_reachable", "0 while the store is away", lambda n: n.store_trouble is None),
     Figure("millpond_node_unsettled_outcomes", "outcomes the store does not know", lambda n: n.unsettled),
+    Figure("millpond_node_quarantined_outcomes", "of those, set apart from others", lambda n: n.quarantined),
     Figure("millpond_node_unsettled_bytes", "memory they take", lambda n: n.unsettled_bytes),
     Figure("millpond_node_settled_total", "outcomes the store has taken", lambda n: n.settled),
     Figure("millpond_node_stale_writes_total", "late writes the store refused", lambda n: n.stale),
@@ -115,6 +117,12 @@ class Split(NamedTuple):
 
 NODE_SPLITS: tuple[Split, ...] = (
     Split("millpond_node_store_errors_total", "exchanges that failed", "kind", _store_errors),
+    Split(
+        "millpond_store_retries_total",
+        "transactions the server refused that were repeated",
+        "kind",
+        lambda n: {kind: n.store_retries.get(kind, 0) for kind in STORE_RETRIES},
+    ),
 )
 RESOURCE_SPLITS: tuple[Split, ...] = (
     Split(

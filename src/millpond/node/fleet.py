@@ -16,6 +16,7 @@ import msgspec
 from millpond.store.protocol import NodeRecord
 
 FILLED = 0.9  # of a node's places that are planned for; the rest is for what no plan sees
+MOST_EACH = 1_000_000  # workers of a pool on one node, whatever its record says
 MOST_POOLS = 1000  # of one node
 
 
@@ -74,7 +75,7 @@ def _is_live(node: NodeRecord) -> bool:
 def _info(node: NodeRecord) -> _Info:
     try:
         return msgspec.json.decode(node.info, type=_Info)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return _Info()
 
 
@@ -125,7 +126,7 @@ def _nodes(shares: list[PoolShare]) -> int:
     for share in shares:
         by_pool.setdefault(share.name, []).append(share)
     for some in by_pool.values():
-        each = sum(share.most for share in some) / len(some)
+        each = sum(min(share.most, MOST_EACH) for share in some) / len(some)
         total = sum(share.desired for share in some)
         need = max(
             need, math.ceil(total / max(1.0, each * FILLED)) if total > min(s.most for s in some) else 1

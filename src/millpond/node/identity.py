@@ -110,6 +110,6 @@ def _text(path: Path) -> str | None:
 def _read(info: bytes) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(info)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -45,7 +45,14 @@ class JobTask(Task):
     peak = 0  # the most memory that its worker was seen with, beyond that of a fresh one
     preempted = ""  # why this node stopped it for want of memory
 
-    def __init__(self, place: Place, options: TaskOptions, job: Job, function: Function) -> None:
+    def __init__(
+        self,
+        place: Place,
+        options: TaskOptions,
+        job: Job,
+        function: Function,
+        definition: bytes | None = None,
+    ) -> None:
         number, self._owner, self._ended = place
         self.number = number
         self.options = options
@@ -55,7 +62,7 @@ class JobTask(Task):
             self.fenced = True
         self.function = function
         order = (job.task, job.payload, job.id, job.queue, job.attempt, job.token, job.options.trace or None)
-        data = marshal.dumps(order)
+        data = marshal.dumps(order if definition is None else (*order, definition))
         self.body = wire.TASK.pack(number, submitted, function.number, len(data), wire.PLAIN) + data
 
     @property

@@ -82,14 +82,16 @@ class Journal:
 
 def _line(event: NodeEvent, node: str, subject: object) -> dict[str, Any]:
     facts = {
-        name: value if value is None or isinstance(value, bool | int | float) else shown(str(value))[:TEXT]
+        name: value
+        if value is None or isinstance(value, bool | int | float)
+        else shown(str(value), most=TEXT)
         for name, value in event._asdict().items()
     }
     return {
         "node": node,
         "kind": type(event).__name__,
         "level": logging.getLevelName(level_of(event)).lower(),
-        "text": shown(sentence_of(event))[:TEXT],
+        "text": shown(sentence_of(event), most=TEXT),
         "folded": 0,
         "facts": facts,
         "subject": subject,

@@ -15,16 +15,20 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from queue import SimpleQueue
+from time import monotonic
 from typing import Any, Literal, TextIO
 
 from millpond.current import current_job
 from millpond.errors import OptionError
 from millpond.node.events import NodeEvent, NodeEvents
-from millpond.node.redaction import shown
+from millpond.node.redaction import LONGEST, shown
 from millpond.node.wording import kinds_from, level_of, sentence_of
 
 LogFormat = Literal["json", "text"]
+SAID = 40  # characters from which on a fact that the sentence has already is left out of a line for people
 MOST_LINES = 10_000  # that wait to be written
+AT_LENGTH = 100_000  # characters a second that are kept of texts from outside; beyond them little is kept
+BRIEF = 200  # characters of one such text then
 FIELDS = "millpond_fields"  # the attribute of a record that carries an event's facts
 
 
@@ -61,16 +65,42 @@ class JobFields(logging.Filter):
 
 # --- records become lines ----------------------------------------------------------------------------------
 class _OneLine(logging.Formatter):
-    """What both formats share: everything that came from outside is made fit to be shown."""
+    """What both formats share: everything that came from outside is made fit to be shown.
+
+    Looking for secrets takes time for each character, in the process that hands out the jobs. A storm of jobs
+    that fail with long messages must not slow other pools down: so much text a second is shown at length, of
+    the rest only the beginning (`test_a_storm_of_long_messages_is_cut_short`).
+    """
+
+    _second = 0
+    _left = AT_LENGTH
+
+    def fit(self, text: str, keep: Literal["start", "end"] = "start") -> str:
+        """A text from outside as a line may show it."""
+        second = int(monotonic())
+        if second != self._second:
+            self._second, self._left = second, AT_LENGTH
+        most = LONGEST if self._left > 0 else BRIEF
+        self._left -= min(len(text), most)
+        return shown(text, keep, most)
 
     def facts(self, record: logging.LogRecord) -> dict[str, Any]:
         """The fields of a record beside its time, level and message."""
-        facts = {name: _plain(value) for name, value in getattr(record, FIELDS, {}).items()}
+        facts = {name: self._plain(value) for name, value in getattr(record, FIELDS, {}).items()}
         if record.exc_info:
-            facts["traceback"] = shown(self.formatException(record.exc_info), keep="end")
+            facts["traceback"] = self.fit(self.formatException(record.exc_info), keep="end")
         if record.stack_info:
-            facts["stack"] = shown(self.formatStack(record.stack_info), keep="end")
+            facts["stack"] = self.fit(self.formatStack(record.stack_info), keep="end")
         return {name: value for name, value in facts.items() if value is not None}
+
+    def _plain(self, value: Any) -> Any:
+        if value is None or isinstance(value, bool | int):
+            return value
+        if isinstance(value, float):
+            return round(value, 6)
+        if isinstance(value, list | tuple):
+            return [self._plain(item) for item in value[:100]]
+        return self.fit(str(value))
 
 
 class JsonFormatter(_OneLine):
@@ -82,7 +112,7 @@ class JsonFormatter(_OneLine):
             "at": _time(record.created),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": shown(record.getMessage()),
+            "message": self.fit(record.getMessage()),
         }
         return json.dumps(
             {**head, **self.facts(record), **head}
@@ -94,23 +124,23 @@ class TextFormatter(_OneLine):
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as a line."""
-        pairs = (f"{name}={_quoted(value)}" for name, value in self.facts(record).items())
-        head = f"{_time(record.created)} {record.levelname:<7} {shown(record.getMessage())}"
-        return " ".join((head, *pairs))
+        message = self.fit(record.getMessage())
+        facts = (
+            (name, _instant(name, value))
+            for name, value in self.facts(record).items()
+            if not (isinstance(value, str) and len(value) > SAID and value in message)
+        )
+        head = f"{_time(record.created)} {record.levelname:<7} {message}"
+        return " ".join((head, *(f"{name}={_quoted(value)}" for name, value in facts)))
 
 
 def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, bool | int):
-        return value
-    if isinstance(value, float):
-        return round(value, 6)
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value[:100]]
-    return shown(str(value))
+def _instant(name: str, value: Any) -> Any:
+    """An instant as people read it: the stores count microseconds."""
+    return _time(value / 1e6) if name.endswith("_at") and type(value) is int and value > 0 else value
 
 
 def _quoted(value: Any) -> str:

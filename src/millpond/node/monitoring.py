@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
+from millpond.disclosure import knowing
 from millpond.job import Job, JobState, Outcome, Settlement
 from millpond.node.alerts import Alerts, Hook
 from millpond.node.events import (
@@ -29,9 +30,17 @@ from millpond.node.lookout import Lookout
 from millpond.node.report import NodeReport
 
 logger = logging.getLogger("millpond.node")
+MESSAGE = 4_000  # characters of an error's message that are told
 LOOK = 1.0  # seconds between two looks at the report
 MOST_PENDING = 100_000  # ends whose event waits for the store; beyond it they go untold
 KIND_OF = {JobState.COMPLETED: JobCompleted, JobState.DEAD: JobDied, JobState.CANCELLED: JobStopped}
+
+
+def _without_marked(event: NodeEvent, job: Job) -> NodeEvent:
+    """The event without the values of parameters that are marked as secrets."""
+    if job.options.hidden and isinstance(event, JobDied | JobRetried) and event.message:
+        return event._replace(message=knowing(job).plain(event.message[:MESSAGE]))
+    return event
 
 
 class JobNews:
@@ -50,7 +59,7 @@ class JobNews:
             return
         event = of_settlement(job, outcome, said, worker)
         if event is not None and len(self._pending) < MOST_PENDING:
-            self._pending[said.id, said.token] = event
+            self._pending[said.id, said.token] = _without_marked(event, job)
 
     def waits(self) -> bool:
         """Is there anything to publish once the store has taken it?"""

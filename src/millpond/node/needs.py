@@ -57,14 +57,14 @@ class Needs:
         learned = self._learned.get(job.task)
         if learned is None:
             return declared
-        memory = min(learned.memory_request(now), means.reach)
+        memory = min(learned.memory_for(declared.memory, now), means.reach)
         if memory <= declared.memory or memory < _worth(means):
             memory = declared.memory
         elif declared.memory and memory > declared.memory + NOISE:
             self._warn(job.task, declared.memory, memory)
         if not declared.cpu:
             return declared._replace(memory=memory)
-        cpu = max(declared.cpu, min(learned.cpu_request(), means.cores))
+        cpu = max(declared.cpu, min(learned.cpu_for(declared.cpu), means.cores))
         return Need(cpu, memory, declared.tokens)
 
     def _warn(self, task: str, declared: int, learned: int) -> None:

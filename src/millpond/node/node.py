@@ -26,6 +26,7 @@ from millpond.node.library_threads import for_all, threads_by_queue
 from millpond.node.monitoring import Monitoring
 from millpond.node.news import connect, pool_news
 from millpond.node.occurrences import Occurrences
+from millpond.node.output import Output
 from millpond.node.planning import Planning
 from millpond.node.queue_pool import QueuePool
 from millpond.node.reporting import Watched, report_on
@@ -33,6 +34,7 @@ from millpond.node.resources import NodeBudget, check_budget
 from millpond.node.scaling import Scaling
 from millpond.node.source import source_of
 from millpond.node.state import NodeState
+from millpond.node.unknown import UNKNOWN_AFTER, UnknownTasks
 from millpond.node.upkeep import Upkeep
 from millpond.node.watch import Watch
 from millpond.options import Duration, Resources, check_queue, check_whole, nearest
@@ -69,6 +71,7 @@ class Node:
         alerts: Iterable[Hook] = (),
         max_workers: int | None = None,
         budget: Resources | None = None,
+        unknown_after: Duration = UNKNOWN_AFTER,
     ) -> None:
         self.app = app
         self.grace = seconds(grace, name="grace")
@@ -88,6 +91,7 @@ class Node:
         events = self.monitoring.events
         self._scaling = Scaling(self._state, events, self._loop.hint, _whole(max_workers))
         self._state.pressed = self._press
+        self._state.unknown = UnknownTasks(self._state, app, seconds(unknown_after, name="unknown_after"))
         self._upkeep = Upkeep(self._state, retention or Retention(), events, self._scaling.counting)
         self._watch = Watch(self._state, self._loop, lambda: self._scaling.counting.counts)
         self._state.budget.expect(app.tasks.values(), app.tokens)
@@ -99,10 +103,10 @@ class Node:
         self._threads: list[threading.Thread] = []
         self._doorway: Doorway | None = None
         self._hub: Hub | None = None
+        self._output = Output()
         self._ladder = [shutdown.Ladder()]
-        self._stopped = threading.Event()
+        self._stopped, self._changing = threading.Event(), threading.Lock()
         self._reason, self._released_before = "", 0  # of the drain, and jobs given back before it
-        self._changing = threading.Lock()
         self._started_at = time.monotonic()
 
     # --- starting ---------------------------------------------------------------------------------------
@@ -126,6 +130,7 @@ class Node:
         queues = [queue for settings in self.settings for queue in settings.queues]
         self._hub = Hub(source.preload, for_all(threads, queues))
         source = source._replace(hub=self._hub, threads=threads, known_at=lambda: self._loop.round_at)
+        source = source._replace(printed=self._output.take)
         if state.store.url == "memory://":
             self._doorway = Doorway(state.store)
             source = source._replace(doorway=self._doorway.path)
@@ -139,6 +144,7 @@ class Node:
         state = self._state
         state.durability = state.store.durability()
         state.identity.facts["queues"] = sorted(state.by_queue)
+        state.unknown.tell()
         state.renew()
         self._scaling.recall_needs()
         for pool in state.pools.values():
@@ -311,13 +317,15 @@ class Node:
             self._doorway.close()
         if self._hub is not None:
             self._hub.close()
+        self._output.close()
 
     # --- beside the jobs --------------------------------------------------------------------------------
     def _chores(self) -> tuple[Callable[[], None], ...]:
         """What the upkeep does for those who look at the node from elsewhere."""
         verbs = {"drain": self._drain_as_told, "recycle": self._recycle_as_told}
         commands = Commands(self.app.store, lambda: self._state.identity.id, verbs)
-        return (Bulletin(self._state, self.report).look, self._journal.flush, commands.look_now_and_then)
+        bulletin = Bulletin(self._state, self.report)
+        return (self._state.unknown.look, bulletin.look, self._journal.flush, commands.look_now_and_then)
 
     def _drain_as_told(self, said: Mapping[str, Any]) -> None:
         self.told_to_drain = grace_of(said, self.grace)
@@ -362,7 +370,10 @@ def pools_for(app: App, queues: Iterable[str] | None) -> list[PoolSettings]:
     wanted = [check_queue(queue) for queue in queues]
     for queue in wanted:
         if queue not in known:
-            raise OptionError(f"no task and no pool has the queue {queue!r}{nearest(queue, known)}")
+            raise OptionError(
+                f"no task and no pool has the queue {queue!r}{nearest(queue, known)}. Jobs that wait there "
+                f"from before are run by a pool that serves it too: app.pool(name, queues=[..., {queue!r}])"
+            )
     chosen: dict[str, PoolSettings] = {}
     for queue in dict.fromkeys(wanted):
         settings = known[queue]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from millpond.errors import StoreError
 from millpond.job import MICROSECONDS, JobState
@@ -30,6 +30,7 @@ FRESH = 3.5  # but is done at least so often (seconds),
 SLOW = 1.0  # unless one count takes this long
 NAMED = 1000  # waiting jobs of a pool that are told apart by task; of more, only the number counts
 SOON = 0.05  # seconds between two counts when work has come and nobody is idle
+HELD_BACK, SHARED_HELD_BACK = 30.0, 3.0  # seconds that it is known; less where other nodes claim, too
 START_COST = 0.02  # seconds, until a worker has been started
 
 
@@ -75,6 +76,22 @@ class Counting:
         self.lines = {line.queue: line for line in counts.queues}
 
 
+class HeldBack(NamedTuple):
+    """Jobs of a queue that are in line for want of memory, cores or tokens."""
+
+    number: int
+    kept: int  # jobs that the pool had kept until then: they are of these
+    at: float  # of the count
+
+
+class Counted(NamedTuple):
+    """A queue in which some jobs need something, as it was counted."""
+
+    ready: int
+    claimed: int  # by the pool, until then
+    at: float
+
+
 class PoolWatch:
     """One pool, watched: what it is observed to have and to do."""
 
@@ -83,8 +100,10 @@ class PoolWatch:
         self._state = state
         self.poison: list[tuple[JobTask, float]] = []  # jobs that take absurdly long, and since when they run
         self.estimates = Estimates()
-        self._done = pool.done
         self._in_store = 0  # jobs of ours in the store's line, at the last count
+        self._held_back: dict[str, HeldBack] = {}  # by queue
+        self._lines: dict[str, Counted] = {}  # the last count of those queues,
+        self._compared_at = -math.inf  # and when it was
 
     # --- learning -------------------------------------------------------------------------------------
     def learn(self, counting: Counting, now: float) -> None:
@@ -93,11 +112,9 @@ class PoolWatch:
         claimed, pool.arrived = pool.arrived, Counter()
         runs = list(pool.ran)
         pool.ran.clear()
-        done, self._done = pool.done - self._done, pool.done
-        times = max(1, round(done / len(runs))) if runs else 1  # each stands for those that were not kept
         before, self._in_store = self._in_store, self._waiting_in_store(counting)[0]
         arrived = _arrivals(claimed, self._in_store - before)
-        self.estimates = self.estimates.after(now, arrived, runs, times)
+        self.estimates = self.estimates.after(now, arrived, runs)
 
     # --- observing ------------------------------------------------------------------------------------
     def observe(self, counting: Counting, now: float, trouble: str = "") -> Observation:
@@ -127,6 +144,7 @@ class PoolWatch:
             cap_reason=reason,
             measured_at=counting.counted_at,
             trouble=trouble or counting.trouble,
+            arrived=pool.claimed + number,
         )
 
     def limits(self) -> Limits:
@@ -163,15 +181,58 @@ class PoolWatch:
     def _waiting_in_store(self, counting: Counting) -> tuple[int, float]:
         """Our share of what stands in line and could be claimed, and how long the first has been due."""
         number, oldest = 0, 0.0
+        self._compare(counting)
         for name, short_at in self.pool.short_at.items():
             queue = counting.lines.get(name)
-            if queue is None or queue.paused or short_at >= counting.counted_at:
+            if queue is None:
+                continue
+            held_back = self._held_back_in(counting, queue)
+            ready = _runnable(queue) - held_back
+            if queue.paused or ready <= 0 or short_at >= counting.counted_at:
                 continue  # the last: a later claim has left nothing
-            ready = _runnable(queue)
             number += -(-ready // max(1, counting.servers[queue.queue]))
-            if ready and queue.rate is None:  # behind a rate no worker helps
-                oldest = max(oldest, queue.oldest or 0.0)
+            if queue.rate is None:  # behind a rate no worker helps
+                age = queue.oldest or 0.0
+                oldest = max(oldest, min(age, counting.counted_at - short_at) if held_back else age)
         return number, oldest
+
+    def _held_back_in(self, counting: Counting, queue: QueueCounts) -> int:
+        """How many jobs of the queue wait for memory, cores or tokens, and not for workers.
+
+        The store counts jobs, not tasks. But a claim leaves those out that have no room, and takes all others
+        up to its limit: after one that took less than it might, every job in line that was there at the count
+        before has no room. Counted as demand, each of them would bring in a worker that finds nothing to do.
+        `test_jobs_that_wait_for_memory_bring_in_no_workers` has such a pool.
+        """
+        self._see_held_back(queue.queue)
+        known = self._held_back.get(queue.queue)
+        lasts = HELD_BACK if counting.servers[queue.queue] <= 1 else SHARED_HELD_BACK
+        if known is None or queue.queue not in self._lines or counting.counted_at - known.at > lasts:
+            return 0
+        return max(0, known.number - (self.pool.ever_kept - known.kept))
+
+    def _see_held_back(self, queue: str) -> None:
+        """What the first claim after the last count has shown, if it left nothing that it might take."""
+        pool, known = self.pool, self._held_back.get(queue)
+        short, line = pool.first_short.get(queue), self._lines.get(queue)
+        if short is not None and line is not None and (known is None or known.at < line.at):
+            left = max(0, line.ready - max(0, short - line.claimed))
+            self._held_back[queue] = HeldBack(left, pool.ever_kept, line.at)
+
+    def _compare(self, counting: Counting) -> None:
+        """Remember a new count, once what has followed the one before it is known."""
+        if self._compared_at == counting.counted_at:
+            return
+        for queue in self._lines:
+            self._see_held_back(queue)
+        self.pool.first_short.clear()
+        self._compared_at, claimed = counting.counted_at, counting.claimed.get(self.pool.settings.name, 0)
+        lines = {name: counting.lines.get(name) for name in self.pool.short_at}
+        self._lines = {
+            name: Counted(line.states.get(JobState.QUEUED, 0), claimed, counting.counted_at)
+            for name, line in lines.items()
+            if line is not None and line.rate is None and self._state.budget.leaves_out(name)
+        }
 
 
 def _runnable(queue: QueueCounts) -> int:

@@ -14,6 +14,7 @@ import sys
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 PR_GET_CHILD_SUBREAPER = 37
 
@@ -64,9 +65,9 @@ def _zombies(parent: int) -> Iterator[int]:
 def freeze() -> None:
     """`gc.freeze()`, which takes every object out of the collector's lists: the Popens are noted first,
     or they could not be found again. One that another thread makes between the two calls is missed."""
-    things = gc.get_objects()
+    things = _popens()
     gc.freeze()
-    _hidden.extend(weakref.ref(thing) for thing in things if _is_popen(thing))
+    _hidden.extend(weakref.ref(thing) for thing in things)
 
 
 def unfreeze() -> None:
@@ -82,16 +83,30 @@ def _claimed() -> set[int]:
     through what `freeze` has noted. A program that calls `gc.freeze` itself hides its own from us.
     """
     found: set[int] = set()
-    for thing in (*gc.get_objects(), *(reference() for reference in _hidden)):
-        if _is_popen(thing) and getattr(thing, "returncode", 0) is None:
+    for thing in (*_popens(), *(reference() for reference in _hidden)):
+        if getattr(thing, "returncode", 0) is None:
             found.add(getattr(thing, "pid", 0))
     processes = sys.modules.get("multiprocessing.process")
     return found | {child.pid for child in getattr(processes, "_children", ())}
 
 
-def _is_popen(thing: object) -> bool:
-    """By its type alone: `isinstance` would ask the object, and a proxy may do anything then."""
-    return issubclass(type(thing), subprocess.Popen)
+def _popens() -> list[object]:
+    """Every Popen that the collector lists: an object refers to its class.
+
+    `gc.get_objects` would give every object there is a second owner, among them tuples that other threads are
+    just making: the interpreter cannot finish such a one and raises SystemError, anywhere in the program.
+    Shown by tests/node_signals/test_orphans.py.
+    """
+    kinds = set(_kinds(subprocess.Popen))
+    # By its type alone: `isinstance` would ask the object, and a proxy may do anything then
+    return [thing for thing in gc.get_referrers(*kinds) if type(thing) in kinds]
+
+
+def _kinds(kind: type[Any]) -> Iterator[type[Any]]:
+    """A class and all that are made of it."""
+    yield kind
+    for other in kind.__subclasses__():
+        yield from _kinds(other)
 
 
 def _is_subreaper() -> bool:

@@ -41,7 +41,7 @@ def read_bounds(store: Store, pool: str) -> Bounds | None:
     try:
         found = msgspec.json.decode(data, type=_Document).workers
         return None if found is None else checked(pool, found)
-    except (msgspec.DecodeError, OptionError) as error:
+    except (msgspec.DecodeError, RecursionError, OptionError) as error:
         logger.warning("The bounds set for pool %s cannot be used, and are ignored: %s", pool, error)
         return None
 

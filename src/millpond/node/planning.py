@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("millpond")
 PART = 2 / 3  # of the node's lease is that of whoever plans: a dead leader is missed sooner than a dead node
 AGAIN = 5.0
+LATER = 1.0  # seconds between two looks whether there are recurring tasks by now
 LOOK = 0.05
 ASK = 2.0  # seconds for a task that runs for ever to end when it is asked to
 
@@ -48,7 +49,10 @@ class Planning:
 
     def run(self) -> None:
         """Until the node drains."""
-        while self._tasks() and not self._stop.is_set():
+        while not self._stop.is_set():
+            if not self._tasks():
+                self._stop.wait(LATER)
+                continue
             try:
                 self._plan()
             except Exception:  # a bug; a node that never plans again would be worse

@@ -10,6 +10,7 @@ import itertools
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from millpond.errors import PoolClosed
@@ -47,7 +48,8 @@ class QueuePool:
         self.promised = 0  # jobs claimed and about to be taken
         self.kept = 0  # of those held, the ones that wait for memory, cores or tokens
         self.long = 0  # jobs that were seen to run for so long that nothing should wait behind them
-        self.taken = 0  # jobs, ever
+        self.taken = 0  # jobs, ever,
+        self.ever_kept = 0  # and those of them that had to wait for memory, cores or tokens
         self.run: float | None = None  # what a job takes here, by measurement
         self.returned = 0  # bytes of results, ever
         self._payload = self._result = 0.0  # about how many bytes a job brings along, and leaves
@@ -58,6 +60,7 @@ class QueuePool:
         self.arrived: Counter[str] = Counter()  # jobs taken, by task, since somebody looked
         self.ran: deque[tuple[str, float]] = deque(maxlen=SAMPLE)  # task and seconds of the last runs
         self.short_at = dict.fromkeys(settings.queues, 0.0)  # when a claim last left nothing in a queue
+        self.first_short: dict[str, int] = {}  # jobs claimed when one first did, since the last count
         self.news_at = 0.0  # when any of them may have got something since
         self._source = source
         self._ended = ended
@@ -155,6 +158,7 @@ class QueuePool:
         task = self._task(self._alone() if is_loner else self._crew, job)
         self.held[job.id] = task
         self.kept += 1
+        self.ever_kept += 1
         return task
 
     def begin(self, task: JobTask) -> None:
@@ -196,7 +200,8 @@ class QueuePool:
         options = self._options.get((job.priority, job.options.timeout)) or self._new_options(job)
         engine = crew.engine
         place = (next(engine.numbers), engine, self._ended)
-        return JobTask(place, options, job, crew.functions.get(job.task) or crew.new_function(job.task))
+        function = crew.functions.get(job.task) or crew.new_function(job.task)
+        return JobTask(place, options, job, function, self._source.definition(job.task))
 
     def _new_options(self, job: Job) -> TaskOptions:
         if len(self._options) > 1000:  # every job may bring a timeout of its own
@@ -340,7 +345,7 @@ class _Crew:
         shared = settings.kind != "process" and concurrency > 1
         self.pool = Pool(
             settings.most,
-            initializer=install,
+            initializer=partial(install, marks=source.printed is not None),
             initargs=(
                 source.load,
                 concurrency if settings.kind == "thread" else 0,
@@ -359,6 +364,7 @@ class _Crew:
             max_age=settings.max_age,
             preload=source.preload,
             name=settings.name,
+            capture_output=source.printed is not None,
         )
         engine = self.pool._engine
         assert isinstance(engine, CrewControl)
@@ -367,6 +373,8 @@ class _Crew:
         self.engine.known_at = source.known_at
         self.engine.fence = NEVER
         self.engine.hub = source.hub
+        if source.printed is not None:
+            self.engine.printer = partial(source.printed, settings.name)
         self.engine.respawns = Respawns()  # jobs that kill their workers must not take the machine
         self._function = engine.functions.find(FUNCTIONS[settings.kind] if shared else execute)
         self.functions: dict[str, Function] = {}  # by task, so that each has an estimate of its own

@@ -44,7 +44,7 @@ def recall(store: Store, pool: str, queues: Sequence[str]) -> Estimates:
     if data:
         try:
             return Estimates.from_value(msgspec.json.decode(data))
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             logger.warning("What was known about pool %s cannot be read: it is learned anew", pool)
     minute = int(time.time() // 60)
     return guess(store.statistics(minute - MINUTES, minute + 1), queues)
@@ -98,7 +98,7 @@ def keep_needs(store: Store, learned: Mapping[str, Learned]) -> None:
 def _written(data: bytes | None) -> Written | None:
     try:
         return msgspec.json.decode(data, type=Written) if data else None
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         logger.warning("What tasks were seen to need cannot be read: it is learned anew")
         return None
 

@@ -30,6 +30,11 @@ class WorkerReport(NamedTuple):
     failed: int  # of those, the ones that raised, overran or whose result was refused
     age: float
     last_seen: float  # seconds since it was last heard of
+    id: str = ""  # the node, the pool, and its number there: never given again, unlike a pid
+    completed: int = 0  # jobs that ended well in it
+    started_at: float = 0.0  # seconds since 1970, like every instant here
+    job_started_at: float | None = None
+    last_seen_at: float = 0.0
 
 
 class PoolReport(NamedTuple):
@@ -49,12 +54,13 @@ class PoolReport(NamedTuple):
     timed_out: int
     recycled: int
     max_wait: float | None
-    oldest_wait: float | None  # how long the first job in line has been due; None when nothing waits
-    waiting: int  # jobs due in its queues, as last counted
+    oldest_wait: float | None  # how long the first of these has been due; None when nothing waits
+    waiting: int  # jobs due in its queues that are not paused, as last counted
     status: Literal["ok", "degraded", "failed"]
     reasons: tuple[str, ...]
     workers: tuple[WorkerReport, ...]
     wanted: int = 0  # workers, by the last decision
+    rates: Mapping[str, float] = {}  # of those of its queues that are limited: jobs a second
     sentence: str = ""  # the last decision in words
     shadow: bool = False  # it is only a recommendation
     ends: Mapping[str, int] = {}  # attempts by how they ended
@@ -125,3 +131,7 @@ class NodeReport(NamedTuple):
     store_errors: Mapping[str, int] = {}  # those that were not, by the class of the error
     resources: ResourceReport | None = None
     recurring: RecurringReport | None = None  # None: the app has no recurring task
+    store_retries: Mapping[str, int] = {}  # transactions that the store repeated by itself, by kind
+    quarantined: int = 0  # ends that the store does not take though it takes others
+    unrecorded: tuple[str, ...] = ()  # the first few of them, in words
+    schema_trouble: str | None = None  # why this code may not work on the store's schema any more

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,7 +15,6 @@ from millpond.node.inflight import JobTask
 from millpond.node.pressure import NO_LIMIT
 from millpond.node.report import NodeReport, PoolReport, RecurringReport, ResourceReport, WorkerReport
 from millpond.orchestrator.happenings import BreakerOpened, TickLate, TickMissed
-from millpond.pool import page as layout
 from millpond.pool.statistics import health
 from millpond.pool.system import resident
 
@@ -61,13 +61,17 @@ def report_on(state: NodeState, watched: Watched, age: float, *, with_workers: b
         lease_left=state.lease_left(),
         store_trouble=loop.trouble,
         unsettled=len(state.line),
-        unsettled_bytes=state.line.size,
+        unsettled_bytes=state.line.total,
+        quarantined=len(state.line.quarantine),
+        unrecorded=tuple(f"job {job}: {why}" for job, why in state.line.quarantine.told().items()),
         settled=loop.settled,
         stale=loop.stale,
         rescued=upkeep.rescued,
         exchanges=loop.rounds,
         pools=tuple(
-            _with_counts(_pool(pool, counts, scaling, with_workers), pool.tally, occurrences)
+            _with_counts(
+                _pool(state.identity.id, pool, counts, scaling, with_workers), pool.tally, occurrences
+            )
             for pool in state.pools.values()
         ),
         fleet=scaling.fleet(),
@@ -75,7 +79,17 @@ def report_on(state: NodeState, watched: Watched, age: float, *, with_workers: b
         store_errors=dict(loop.troubles),
         resources=_resources(state.budget),
         recurring=_recurring(planning, occurrences),
+        store_retries=_retries(state),
+        schema_trouble=state.heart.versions.trouble,
     )
+
+
+def _retries(state: NodeState) -> Counter[str]:
+    """Of the node's store and, where it is another one, of its heartbeat's; not every store repeats."""
+    found: Counter[str] = Counter()
+    for store in {id(store): store for store in (state.store, state.heart)}.values():
+        found.update(getattr(store, "retries", {}))
+    return found
 
 
 def _with_counts(pool: PoolReport, tally: Tally, occurrences: Occurrences) -> PoolReport:
@@ -116,13 +130,21 @@ def _recurring(planning: Planning, occurrences: Occurrences) -> RecurringReport 
     )
 
 
-def _pool(pool: QueuePool, counts: Counts | None, scaling: Scaling, with_workers: bool) -> PoolReport:
+def _pool(
+    node: str, pool: QueuePool, counts: Counts | None, scaling: Scaling, with_workers: bool
+) -> PoolReport:
     settings = pool.settings
     decision = scaling.decision_of(settings.name)
     engine = pool.engines()[0]
     engines = pool.engines() if with_workers else ()
-    workers = tuple(row for engine in engines for row in _workers(settings.name, engine))
-    found = [] if counts is None else [item for item in counts.queues if item.queue in settings.queues]
+    places = (f"{node}/{settings.name}/", f"{node}/{settings.name}/alone-")  # each engine counts for itself
+    workers = tuple(
+        row
+        for place, one in zip(places, engines, strict=False)
+        for row in _workers(settings.name, place, one)
+    )
+    lines = [] if counts is None else [item for item in counts.queues if item.queue in settings.queues]
+    found = [item for item in lines if not item.paused]
     failure = next((one.failure for one in pool.engines() if one.failure), "")  # else closed: the node stops
     verdict = health(closed=bool(failure), starts=engine.starts, queued=0, slots=1, failure=failure)
     ages = [item.oldest for item in found if item.oldest is not None]
@@ -143,6 +165,7 @@ def _pool(pool: QueuePool, counts: Counts | None, scaling: Scaling, with_workers
         max_wait=settings.max_wait,
         oldest_wait=max(ages, default=None),
         waiting=sum(item.states.get(JobState.QUEUED, 0) for item in found),
+        rates={item.queue: item.rate for item in found if item.rate},
         status=verdict.status,  # type: ignore[arg-type]
         reasons=verdict.reasons,
         workers=workers,
@@ -152,20 +175,21 @@ def _pool(pool: QueuePool, counts: Counts | None, scaling: Scaling, with_workers
     )
 
 
-def _workers(pool: str, engine: CrewControl) -> list[WorkerReport]:
+def _workers(pool: str, place: str, engine: CrewControl) -> list[WorkerReport]:
     now = time.monotonic()
     if engine.dispatcher is None:
         return []
     with engine.exclusive():
-        return [_worker(pool, engine, link, now) for link in engine.links.values() if not link.closed]
+        return [_worker(pool, place, engine, link, now) for link in engine.links.values() if not link.closed]
 
 
-def _worker(pool: str, engine: CrewControl, link: Link, now: float) -> WorkerReport:
+def _worker(pool: str, place: str, engine: CrewControl, link: Link, now: float) -> WorkerReport:
     row = engine._row(link, now)
     task = None
     running = link.running()
     if running:
         task = link.inflight[min(running, key=lambda number: running[number])]
+    last_seen = max(0.0, now - max(link.idle_since, link.fed_at))
     return WorkerReport(
         pool=pool,
         pid=link.pid,
@@ -175,10 +199,15 @@ def _worker(pool: str, engine: CrewControl, link: Link, now: float) -> WorkerRep
         running_for=row.running_for,
         rss=resident(link.pid) if link.pid else 0,
         cpu=_cpu(link.pid),
-        done=link.page.words[layout.TASKS_DONE],
-        failed=link.failed,
+        done=row.tasks_done,
+        failed=row.failed,
         age=row.age,
-        last_seen=max(0.0, now - max(link.idle_since, link.fed_at)),
+        last_seen=last_seen,
+        id=f"{place}{row.id}",
+        completed=row.completed,
+        started_at=row.started_at,
+        job_started_at=row.task_started_at,
+        last_seen_at=time.time() - last_seen,
     )
 
 

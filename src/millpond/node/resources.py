@@ -304,6 +304,10 @@ class NodeBudget:
             found = fit.places(self._free(), wants, len(pool.held) - pool.kept, most)
             return found and (max(1, -(-found[0] // pool.settings.concurrency)), found[1])
 
+    def leaves_out(self, queue: str) -> bool:
+        """Are there tasks in this queue whose jobs are not claimed while there is no room for them?"""
+        return bool(self._weighed.get(queue))
+
     def _needs_all(self, queue: str) -> bool:
         return self._known.get(queue, set()) <= set(self._weighed.get(queue, ()))
 
@@ -343,9 +347,9 @@ class NodeBudget:
             now, large = time.monotonic(), self.needs.remember(learned, self.means)
             for queue, tasks in self._known.items():
                 for task in tasks & large:
-                    self._weigh(
-                        task, queue, Need(memory=min(learned[task].memory_request(now), self.means.reach))
-                    )
+                    declared = self._weighed.get(queue, {}).get(task, Need())
+                    memory = min(learned[task].memory_for(declared.memory, now), self.means.reach)
+                    self._weigh(task, queue, declared._replace(memory=memory))
 
     # --- telling --------------------------------------------------------------------------------------
     def facts(self) -> dict[str, object]:

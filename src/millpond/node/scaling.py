@@ -211,7 +211,7 @@ class Scaling:
     def _answers(self, found: list[tuple[_Sized, Observation]], now: float) -> list[tuple[_Sized, Answer]]:
         """What each policy decides; where the node may not have as many workers as its pools want, each gets
         its fair part."""
-        answers = [(sized, sized.policy.decide(seen, sized.memory, now)) for sized, seen in found]
+        answers = [(sized, _answer(sized, seen, now)) for sized, seen in found]
         if self._capacity is None:
             return answers
         wishes = {name: sized.decision for name, sized in self._pools.items()}
@@ -300,6 +300,14 @@ class Scaling:
         known = self._state.budget.needs.known() if has_run else {}
         if known:
             keep_needs(self._state.store, known)
+
+
+def _answer(sized: _Sized, seen: Observation, now: float) -> Answer:
+    """The answer of a pool's policy. What one of the app's own does not tell of the pool is added."""
+    decision, memory = sized.policy.decide(seen, sized.memory, now)
+    if decision.queue_depth is None or decision.busy_workers is None:
+        decision = replace(decision, queue_depth=seen.waiting, busy_workers=seen.busy)
+    return decision, memory
 
 
 def _next_look(short: Iterable[_Sized], now: float, early: Iterable[_Sized] = ()) -> float:

@@ -9,12 +9,20 @@ from __future__ import annotations
 import time
 from asyncio import CancelledError
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import islice
 from typing import Any, NamedTuple
 
 from millpond.boot import microseconds
-from millpond.errors import PoolClosed, PoolDegraded, PoolError, TaskKilled, TaskTimeout, WorkerDied
+from millpond.errors import (
+    PoolClosed,
+    PoolDegraded,
+    PoolError,
+    StoreError,
+    TaskKilled,
+    TaskTimeout,
+    WorkerDied,
+)
 from millpond.execution import failure_of
 from millpond.job import (
     MICROSECONDS,
@@ -33,6 +41,7 @@ from millpond.job import (
 )
 from millpond.node.execute import TIMES, unpacked
 from millpond.node.inflight import JobTask, Withdrawn
+from millpond.node.quarantine import Quarantine
 from millpond.node.tally import Tally
 from millpond.rules.batch import MOST_BYTES, cut
 from millpond.verdict import completed, settlement
@@ -59,6 +68,7 @@ class Line:
         self.raw: deque[Ended] = deque()
         self.waiting: deque[Settlement] = deque()
         self.size = 0  # bytes of what waits
+        self.quarantine = Quarantine()  # what the store does not take though it takes others
         self.broken_off = 0  # jobs that ran when their node had to end
         self.listens: Callable[[Job], bool] = lambda _: False  # does anybody want to hear that it returned?
         self.told: Callable[[End, Outcome, Settlement, int | None], object] = lambda *_: None
@@ -70,11 +80,16 @@ class Line:
         self.ring()
 
     def __len__(self) -> int:
-        return len(self.raw) + len(self.waiting)
+        return len(self.raw) + len(self.waiting) + len(self.quarantine)
+
+    @property
+    def total(self) -> int:
+        """Bytes of all that the store has not taken."""
+        return self.size + self.quarantine.size
 
     def unsettled(self) -> int:
-        """Bytes of all that waits, also of what nobody has looked at since it ended."""
-        return self.size + sum(len(end[1]) for end in list(self.raw) if type(end[1]) is bytes)
+        """The same, with what nobody has looked at since it ended."""
+        return self.total + sum(len(end[1]) for end in list(self.raw) if type(end[1]) is bytes)
 
     def end(self, task: JobTask, value: Any, error: BaseException | None, at: int) -> End:
         """What the pools have put in, as an end."""
@@ -150,9 +165,20 @@ class Line:
         for _ in range(count):
             self.size -= size_of(self.waiting.popleft())
 
+    def isolate(self, said: Settlement, error: StoreError | None, now: float, took: float = 0.0) -> None:
+        """Let an end wait in quarantine; `settled` or `remove` takes it out of the line."""
+        self.quarantine.add(said, size_of(said), error, now, took)
+
+    def remove(self, said: Collection[Settlement]) -> None:
+        """Forget some ends, wherever they wait."""
+        gone = {(one.id, one.token) for one in said}
+        self.waiting = deque(one for one in self.waiting if (one.id, one.token) not in gone)
+        self.size = sum(map(size_of, self.waiting))
+        self.quarantine.remove(said)
+
     def drop_all(self) -> int:
         """The store gave all our jobs to others; returns how many ends are not wanted any more."""
-        dropped = len(self.waiting)
+        dropped = len(self.waiting) + self.quarantine.drop_all()
         self.waiting.clear()
         self.size = 0
         return dropped

@@ -15,6 +15,7 @@ from millpond.job import Instant, Job, Settlement
 from millpond.node.identity import Identity
 from millpond.node.resources import NodeBudget
 from millpond.node.settle import Line
+from millpond.node.unknown import UnknownTasks
 
 if TYPE_CHECKING:
     from millpond.node.inflight import JobTask
@@ -35,8 +36,10 @@ class NodeState:
         self.durability = ""
         self.lease = lease
         self.identity = Identity()
+        self.identity.facts["schema"] = store.versions.known  # so that a migration can tell who needs what
         self.line = Line()
         self.budget = NodeBudget() if budget is None else budget
+        self.unknown = UnknownTasks(self)
         self.pools: dict[str, QueuePool] = {}
         self.by_queue: dict[str, QueuePool] = {}
         self.phase: Phase = "starting"
@@ -50,8 +53,9 @@ class NodeState:
         self.pressed: Callable[[], None] = lambda: None  # there may be more work than workers
 
     def may_claim(self) -> bool:
-        """Not while held or draining, and not on a lease that may have run out."""
-        return self.phase == "running" and self.lease_left() > 0
+        """Not while held or draining, not on a lease that may have run out, nor on a schema that is not for
+        this code any more."""
+        return self.phase == "running" and self.lease_left() > 0 and self.heart.versions.trouble is None
 
     def lease_left(self) -> float:
         """How long our lease lasts for certain, by our own clock."""
@@ -66,6 +70,7 @@ class NodeState:
             templates = {pid for pool in self.pools.values() for pid in pool.templates()}
             self.identity.facts["templates"] = sorted(templates)
             self.identity.facts.update(self.budget.facts())
+            self.identity.facts["unrecorded"] = self.line.quarantine.told()
             self.heart.renew(self.identity.id, self.identity.host, self.identity.info(), self.lease)
             self.renewed_at = before
         fence = int((before + self.lease - min(FENCE_MARGIN, 0.3 * self.lease)) * 1e9)
@@ -85,12 +90,6 @@ class NodeState:
         """The pool that serves a job's queue."""
         return self.by_queue.get(job.queue)
 
-    def holds(self, job: Job) -> bool:
-        """Is this very claim of the job in one of our pools?"""
-        pool = self.pool_of(job)
-        task = None if pool is None else pool.held.get(job.id)
-        return task is not None and task.job.token == job.token
-
     def cancel(self, job_id: str) -> None:
         """Somebody wants the end of a job that runs here."""
         for pool in self.pools.values():
@@ -103,8 +102,12 @@ class NodeState:
         """None of the jobs we hold is ours any more."""
         for pool in self.pools.values():
             for task in list(pool.held.values()):
-                task.disowned = True
-                self.cancelled[claim_of(task.job)] = task
+                self.disown(task)
+
+    def disown(self, task: JobTask) -> None:
+        """The store gave this job to others: its run is stopped, and its end is nobody's news."""
+        task.disowned = True
+        self.cancelled[claim_of(task.job)] = task
 
 
 def claim_of(job: Job) -> str:

@@ -1,8 +1,8 @@
 """Puts a worker process back as it was: what one job changes must not reach the next.
 
-Folder, environment, signal handlers and mask, timers, locale, umask. Looking costs a few microseconds a
-job, so each is asked in the cheapest way; only what differs is set again. Workers that run several jobs
-at once cannot be kept apart like this.
+Folder, environment, signal handlers and mask, timers, locale, umask, limits, standard streams and user.
+Looking costs a few microseconds a job, so each is asked in the cheapest way; only what differs is set
+again. Workers that run several jobs at once cannot be kept apart like this.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ import contextlib
 import ctypes
 import os
 import signal
+import sys
 from typing import Any
+
+from millpond.pool.limits import may_have_changed, resource
 
 # Numbers, not enums: `signal` wraps each answer in one, which costs more than the question
 WATCHED = tuple(
@@ -31,10 +34,12 @@ WATCHED = tuple(
     )
 )
 NO_TIMER = (0.0, 0.0)
+LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_CPU, resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE)
 
 # The C library's own: Python's makes text of each answer, which costs more than any other look
 _locale_name = ctypes.PyDLL(None).setlocale
 _locale_name.argtypes, _locale_name.restype = (ctypes.c_int, ctypes.c_char_p), ctypes.c_char_p
+_limit, _user, _group = resource.getrlimit, os.geteuid, os.getegid
 
 
 class Surroundings:
@@ -48,12 +53,18 @@ class Surroundings:
         self._mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, ())
         self._locale = _locale_name(_locale.LC_ALL, None)
         self._umask = _umask()
+        self._limits = [(number, _limit(number)) for number in LIMITS]
+        self._streams = sys.stdin, sys.stdout, sys.stderr
+        self._closable: list[Any] = [stream for stream in self._streams if hasattr(stream, "closed")]
+        self._user, self._group = _user(), _group()
 
-    def restore(self) -> None:
-        """Undo what a job has changed. Its timer first: it would meet the worker's own handler, which is
-        none, or stop this halfway by the job's."""
+    def restore(self) -> bool:
+        """Undo what a job has changed; False if something stays changed, and the next job must not run here.
+        The job's timer first: it would meet the worker's own handler, which is none, or stop this halfway by
+        the job's. Then its limits, which could stop the rest."""
         if _signal.getitimer(_signal.ITIMER_REAL) != NO_TIMER:
             _signal.setitimer(_signal.ITIMER_REAL, 0)
+        undone = not may_have_changed() or self._are_limits_back()
         if self._folder is not None and _folder() != self._folder:
             with contextlib.suppress(OSError):  # it is gone for good, as after a deployment: jobs go on
                 os.chdir(self._folder)
@@ -68,6 +79,29 @@ class Surroundings:
             _locale_name(_locale.LC_ALL, self._locale)
         if _umask() != self._umask:
             os.umask(self._umask)
+        return self._are_streams_open() and undone and _user() == self._user and _group() == self._group
+
+    def _are_limits_back(self) -> bool:
+        """A hard limit that was lowered stays so without root's rights."""
+        back = True
+        for number, limit in self._limits:
+            if _limit(number) != limit:
+                try:
+                    resource.setrlimit(number, limit)
+                except (OSError, ValueError):
+                    back = False
+        return back
+
+    def _are_streams_open(self) -> bool:
+        """With those back that were replaced. One that was closed stays closed: loggers and libraries hold on
+        to the object."""
+        stdin, stdout, stderr = self._streams
+        if sys.stdout is not stdout or sys.stderr is not stderr or sys.stdin is not stdin:
+            sys.stdin, sys.stdout, sys.stderr = self._streams
+        for stream in self._closable:  # noqa: SIM110  a generator costs more than the looks
+            if stream.closed:
+                return False
+        return True
 
     def _restore_environment(self) -> None:
         for name in [name for name in os.environ if os.environ.encodekey(name) not in self._environment]:

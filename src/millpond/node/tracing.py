@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from millpond.job import Cancelled, Crashed, Lost, Outcome, OutOfMemory, Raised, Returned, TimedOut
+from millpond.job import Cancelled, Crashed, Lost, Outcome, OutOfMemory, Raised, Returned, TimedOut, Unread
 from millpond.node.redaction import shown
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def _mark(span: Span, outcome: Outcome) -> None:
     from opentelemetry.trace import StatusCode
 
     span.set_attribute(ENDED, type(outcome).__name__.lower())
-    if isinstance(outcome, Raised | TimedOut | Crashed | OutOfMemory):
+    if isinstance(outcome, Raised | TimedOut | Crashed | OutOfMemory | Unread):
         span.set_attribute(ERROR, outcome.failure.type)
         span.set_status(StatusCode.ERROR, shown(outcome.failure.message))
     elif isinstance(outcome, Lost):

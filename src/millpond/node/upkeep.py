@@ -14,12 +14,14 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from millpond.errors import StoreError
+from millpond.errors import StoreError, StoreUnavailable
 from millpond.node.blocked import LoopWatch
 from millpond.node.ending import Endings
-from millpond.node.events import NodeEvents, NodeRescued
+from millpond.node.events import CleanupHeldBack, NodeEvents, NodeRescued, StoreFilling
 from millpond.node.identity import gone
 from millpond.node.observing import FRESH
+from millpond.rules import cleanup
+from millpond.rules.headroom import level
 from millpond.store.protocol import Retention
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ logger = logging.getLogger("millpond")
 ROUND = 1.0
 QUICK = 0.05
 PRUNE_EVERY = 3600.0
+STORE_EVERY = 60.0  # seconds between two looks at how the store itself is
 
 
 class Upkeep:
@@ -44,12 +47,17 @@ class Upkeep:
         self.retention = retention
         self._stop = threading.Event()
         self.rescued = 0
+        self._told: set[str] = set()  # the nodes that the last rescue found
         self.chores: tuple[Callable[[], None], ...] = ()  # what others want done in each round
         self.hint: Callable[[], object] = list  # tells the claim loop of jobs that were rescued
         self._loops = LoopWatch()
         self._endings = Endings(state)
         self._round_at = 0.0
         self._prune_at = time.monotonic() + random.uniform(60, PRUNE_EVERY)
+        self._store_at = 0.0
+        self._memory_level = 0
+        self._held_back: dict[cleanup.Key, float] = {}
+        self._held_back_level = 0
 
     def run(self) -> None:
         """Until the node stops."""
@@ -86,20 +94,48 @@ class Upkeep:
             if found.nodes:
                 self.rescued += found.jobs
                 self.hint()  # not every store announces them
-                for number, name in enumerate(found.nodes):  # the count is of all of them together
-                    self.events.publish(NodeRescued(name, 0 if number else found.jobs))
+                for name, number in zip(found.nodes, found.each, strict=True):
+                    # One whose last job another transaction has locked is found again in every round
+                    if number or name not in self._told:
+                        self.events.publish(NodeRescued(name, number))
+                self._told = set(found.nodes)
+        if now >= self._store_at:
+            self._store_at = now + STORE_EVERY
+            self._look_at_memory(now)
+            self._look_at_cleanup(now)
         if now >= self._prune_at:
             self._prune_at = now + PRUNE_EVERY
             threading.Thread(target=self._prune, name="millpond-prune", daemon=True).start()
         for chore in self.chores:
             chore()
 
+    def _look_at_memory(self, now: float) -> None:
+        """Tell when a store that lives in memory fills up, and prune before its time when it is short."""
+        ask = getattr(self._state.store, "memory", None)
+        memory = ask() if ask else None
+        before, self._memory_level = self._memory_level, level(memory) if memory else 0
+        if memory and self._memory_level > before:
+            self.events.publish(StoreFilling(memory.share, memory.used, memory.limit))
+        if self._memory_level == 2:
+            self._prune_at = now
+
+    def _look_at_cleanup(self, now: float) -> None:
+        """Tell when an old transaction keeps the store's server from removing what has ended."""
+        ask = getattr(self._state.store, "holdbacks", None)
+        self._held_back, oldest = cleanup.look(self._held_back, ask() if ask else [], now)
+        age = (oldest.age or 0.0) if oldest else 0.0
+        before, self._held_back_level = self._held_back_level, cleanup.level(age)
+        if oldest and self._held_back_level > before:
+            self.events.publish(CleanupHeldBack(oldest.kind, oldest.name, age, cleanup.CURES[oldest.kind]))
+
     def _prune(self) -> None:
         """Beside the rounds: of millions of jobs it takes minutes, in which others may have to be rescued."""
         try:
             self._state.store.prune(self.retention)
-        except StoreError as error:
+        except StoreUnavailable as error:
             logger.debug("Pruning could not reach the store: %s", error)
+        except StoreError as error:
+            logger.warning("Pruning failed, and is tried again in an hour: %s", error)
         except Exception:
             logger.exception("Pruning failed; the next time is in an hour")
 

@@ -286,7 +286,7 @@ def fleet_of(nodes: Iterable[NodeRecord], own: str) -> list[tuple[frozenset[str]
             continue
         try:
             info = msgspec.json.decode(node.info, type=Info)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             continue
         has = {"memory": float(NO_LIMIT), **info.budget}
         memory = int(has.pop("memory"))

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from millpond.node.events import (
     BreakerClosed,
     BreakerOpened,
+    CleanupHeldBack,
     JobCompleted,
     JobDied,
     JobDrags,
@@ -20,6 +21,7 @@ from millpond.node.events import (
     NodeRescued,
     NodeStarted,
     NodeStopped,
+    PoolFlaps,
     PoolHealthy,
     PoolUnhealthy,
     QueueBackingUp,
@@ -27,6 +29,7 @@ from millpond.node.events import (
     ScaledDown,
     ScaledUp,
     StoreBack,
+    StoreFilling,
     StoreLost,
     TickLate,
     TickMissed,
@@ -42,6 +45,14 @@ SENTENCES: Mapping[type, tuple[int, str]] = {
     NodeStarted: (logging.INFO, "node started on {store} ({durability})"),
     NodeStopped: (logging.INFO, "node stopped: {reason}; {released} jobs given back, {killed} broken off"),
     NodeRescued: (logging.WARNING, "{jobs} jobs of the dead node {node} were rescued"),
+    StoreFilling: (
+        logging.WARNING,
+        "the store uses {share:.0%} of its memory; a full one takes no jobs: raise maxmemory or prune more",
+    ),
+    CleanupHeldBack: (
+        logging.WARNING,
+        "a {kind} {name} has kept dead rows from being removed for {age:.0f} s, which slows claims: {cure}",
+    ),
     StoreLost: (logging.ERROR, "the store cannot be reached: {cause}"),
     StoreBack: (logging.INFO, "the store is back after {away_for:.1f} s"),
     QueueBackingUp: (logging.WARNING, "pool {pool} falls behind: {cause}"),
@@ -50,6 +61,10 @@ SENTENCES: Mapping[type, tuple[int, str]] = {
     WaitInBounds: (logging.INFO, "jobs of pool {pool} begin in time again after {lasted:.0f} s"),
     ScaledUp: (logging.INFO, "pool {sentence}"),
     ScaledDown: (logging.INFO, "pool {sentence}"),
+    PoolFlaps: (
+        logging.INFO,
+        "pool {pool} {size}: {changes} more changes between {low} and {high} workers in the last minute",
+    ),
     JobDrags: (logging.WARNING, "{task} in pool {pool} has been running for {running_for:.0f} s, too long"),
     PoolUnhealthy: (logging.ERROR, "pool {pool} is in trouble: {cause}"),
     PoolHealthy: (logging.INFO, "pool {pool} is well again after {lasted:.0f} s"),
@@ -70,7 +85,7 @@ SENTENCES: Mapping[type, tuple[int, str]] = {
 
 def level_of(event: NodeEvent) -> int:
     """How much an event matters, as a level of `logging`."""
-    return SENTENCES[type(event)][0]
+    return logging.DEBUG if getattr(event, "repeated", False) else SENTENCES[type(event)][0]
 
 
 def sentence_of(event: NodeEvent) -> str:

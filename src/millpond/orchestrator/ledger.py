@@ -66,6 +66,7 @@ class Entry(msgspec.Struct, omit_defaults=True):
     skipped: str = ""  # why the last tick that did not run did not
     skipped_at: Instant | None = None
     recent: tuple[Recent, ...] = ()
+    is_new: bool = False  # its first tick comes at once, and was not planned yet
 
 
 Shard = dict[str, Entry]

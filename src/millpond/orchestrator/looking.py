@@ -31,13 +31,13 @@ class Scene(NamedTuple):
     now: Instant
     switches: Mapping[str, Switch]
     jobs: Mapping[str, Job]  # those of unfinished ticks, by id
-    nodes: frozenset[str]  # the ids of those that the store knows
+    nodes: frozenset[str]  # the ids of those that live
 
 
 def status_of(name: str, task: RecurringTask[..., Any] | None, entry: Entry, scene: Scene) -> RecurringStatus:
     """One task; without a task it is no longer in the code."""
     jobs = [job for at in entry.unfinished if (job := scene.jobs.get(tick_id(name, at))) is not None]
-    running = [job for job in jobs if job.state is JobState.RUNNING and job.started_at is not None]
+    running = [job for job in jobs if job.started_at is not None and job.node in scene.nodes and _runs(job)]
     waiting = [job for job in jobs if job.state not in ENDS and job not in running]
     enabled = is_enabled(task, scene.switches.get(name))
     phase = breakers.phase(entry.breaker, scene.now)
@@ -59,9 +59,19 @@ def status_of(name: str, task: RecurringTask[..., Any] | None, entry: Entry, sce
         last_job=entry.job,
         last_skip=entry.skipped,
         late=entry.late,
-        next_due_at=facts.next_due_at if enabled else None,
+        next_due_at=_next_run(facts, entry, scene.now) if enabled else None,
         why=why_recurring(facts, scene.now),
     )
+
+
+def _runs(job: Job) -> bool:
+    return job.state is JobState.RUNNING
+
+
+def _next_run(facts: Facts, entry: Entry, now: Instant) -> Instant | None:
+    """When its next tick is due to run: while the breaker is open, not before one is let through to see."""
+    begin = breakers.runs_from(entry.breaker, now)
+    return None if begin is None or facts.next_due_at is None else max(begin, facts.next_due_at)
 
 
 def is_enabled(task: RecurringTask[..., Any] | None, switch: Switch | None) -> bool:

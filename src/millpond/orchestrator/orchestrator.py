@@ -27,6 +27,7 @@ from millpond.orchestrator.status import OrchestratorStatus, RecurringStatus, Ti
 from millpond.orchestrator.switches import Switches
 from millpond.orchestrator.tick_ids import tick_id
 from millpond.recurring import Exclusions, RecurringDecorator, RecurringKeywords, RecurringTask, check_all
+from millpond.rules.breaker import runs_from
 from millpond.rules.cadence import next_after
 from millpond.units import seconds
 
@@ -74,7 +75,7 @@ class Orchestrator:
     @property
     def exclusions(self) -> Exclusions:
         """Who keeps away from whom. Raises OptionError if tasks say impossible things about each other."""
-        state = (len(self._app.tasks), self._max_concurrent)
+        state = (self._app.changes, self._max_concurrent)
         if self._checked is None or self._checked[:2] != state:
             self._checked = (*state, check_all(self.tasks, self._max_concurrent))
         return self._checked[2]
@@ -120,17 +121,20 @@ class Orchestrator:
         return history_of(self._app.store, name, self.tasks.get(name), self._entry(name), limit)
 
     def upcoming(self, span: float | timedelta | str = "24h") -> Iterator[tuple[Instant, str]]:
-        """When enabled tasks are due from now on, in order."""
+        """When enabled tasks are due from now on, in order; of one whose breaker is open, only what comes
+        after its probe, if there will be one."""
         import heapq
 
         now = self.now()
         until = now + round(seconds(span, name="span") * MICROSECONDS)
         switches = self._switches().read()
-        lines = [
-            _instants(task, now, until)
-            for name, task in self.tasks.items()
-            if task.cadence is not None and is_enabled(task, switches.get(name))
-        ]
+        ledger = Ledger(self._app.store, self._app.name)
+        ledger.load()
+        lines = []
+        for name, task in self.tasks.items():
+            begin = runs_from((ledger.get(name) or Entry()).breaker, now)
+            if task.cadence is not None and begin is not None and is_enabled(task, switches.get(name)):
+                lines.append(_instants(task, begin, until))
         return heapq.merge(*lines)
 
     def _scene(self, entries: dict[str, Entry]) -> Scene:
@@ -140,7 +144,8 @@ class Orchestrator:
         for first in range(0, len(ids), PAGE):
             found = store.get(ids[first : first + PAGE])
             jobs.update({job.id: job for job in found if job is not None})
-        nodes = frozenset(node.id for node in store.counts().nodes)
+        known = store.counts().nodes
+        nodes = frozenset(node.id for node in known if node.lease_left > 0 and not node.sealed)
         return Scene(store.clock.now(), self._switches().read(), jobs, nodes)
 
     def _leader(self) -> Leader:

@@ -7,6 +7,7 @@ store's. After an error nothing that is in memory is believed: the next round be
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -28,8 +29,8 @@ from millpond.orchestrator.watching import Watch
 from millpond.recurring import Exclusions, RecurringTask
 from millpond.rules import continuous
 from millpond.rules.breaker import begin_probe, enable, gate
-from millpond.rules.cadence import next_after
-from millpond.rules.ticks import ROWS, Activity, Due, plan
+from millpond.rules.cadence import next_after, recent
+from millpond.rules.ticks import ROWS, Activity, Due, first, plan
 from millpond.store.protocol import Filter, Store
 
 logger = logging.getLogger("millpond")
@@ -72,6 +73,7 @@ class Planner:
         self._rows = max(1, min(ROWS, MOST_ROWS // max(1, len(tasks))))
         self._hear_at: Instant = 0
         self._flushed: dict[int, Instant] = {}
+        self._hurries = False  # the next round writes all that is remembered, however long it takes
         self.is_ready = False
 
     # --- beginning and ending --------------------------------------------------------------------------
@@ -93,7 +95,7 @@ class Planner:
         """Begin with one task as it is remembered, or for the first time."""
         entry = self.ledger.get(name)
         if entry is None:  # what was due before it was first seen is not missed
-            entry = Entry(cursor=now)
+            entry = _first_entry(self._tasks[name], now)
             self.ledger.put(name, entry)
         self._watch.forget(name)
         self._watch.add(name, entry.unfinished, now)
@@ -106,7 +108,7 @@ class Planner:
         if task.cadence is not None:
             following = next_after(task.cadence, entry.cursor)
             if following is not None:
-                self._agenda.put(name, following + task.offset)
+                self._agenda.put(name, following + (0 if entry.is_new else task.offset))
         elif task.mode == "continuous":
             self._agenda.put(name, self._restart_at(task, entry, now))
 
@@ -144,6 +146,7 @@ class Planner:
         """Let nothing wait for its usual pause in the next round: time may stand still."""
         self._hear_at = 0
         self._flushed.clear()
+        self._hurries = True
         self._watch.hurry()
 
     def _wake(self, now: Instant) -> Instant:
@@ -208,11 +211,13 @@ class Planner:
         waiting = self._watch.waiting(task.name) + len(entry.waiting)
         activity = Activity(self._watch.running(task.name), waiting)
         due = Due(task.cadence, task.policy, task.offset, entry.cursor)
-        verdict = plan(due, now, activity, closed, self._rows)
+        is_first, entry.is_new = entry.is_new, False
+        verdict = plan(first(due) if is_first else due, now, activity, closed, self._rows)
         entry.cursor = verdict.cursor
         if verdict.next_due_at is not None:
             self._agenda.put(task.name, verdict.next_due_at)
-        for tick in verdict.ticks:
+        ticks = [tick._replace(due_at=now) for tick in verdict.ticks] if is_first else verdict.ticks
+        for tick in ticks:
             if not tick.is_run:
                 reason = tick.reason or "missed"
                 yield Draft(task, tick.at, tick.due_at, reason, 1 + tick.folded, tick.since)
@@ -297,9 +302,15 @@ class Planner:
 
     # --- writing ---------------------------------------------------------------------------------------
     def _write(self, now: Instant) -> None:
-        """Write what is remembered, within the time a round has for it."""
-        self._notes.write(FLUSH)  # first: what the ledger has passed nobody explains any more
-        until = time.monotonic() + FLUSH
+        """Write what is remembered, within the time a round has for it.
+
+        A hurried round writes all of it: where time stands still no other round follows, and on a busy
+        machine a reader would find the first tasks as they are and the others as they were
+        (test_what_a_test_reads_of_a_task_does_not_depend_on_the_pace_of_the_machine).
+        """
+        budget, self._hurries = math.inf if self._hurries else FLUSH, False
+        self._notes.write(budget)  # first: what the ledger has passed nobody explains any more
+        until = time.monotonic() + budget
         pause = round(self.ledger.pause() * MICROSECONDS)
         for shard in self.ledger.dirty():
             is_soon = abs(now - self._flushed.get(shard, 0)) < pause
@@ -314,3 +325,14 @@ class Planner:
         for name in self.ledger.flush(shard):  # another planner knows better
             if name in self._tasks:
                 self._take_up(name, now)
+
+
+def _first_entry(task: RecurringTask[..., Any], now: Instant) -> Entry:
+    """What is remembered of a task that is seen for the first time.
+
+    One that begins at once has the tick of its last instant. Two nodes may both take themselves for the
+    planner: it is the same tick for both, and runs once. Shown by tests/recurring/test_planning.py,
+    test_a_task_that_is_known_already_does_not_begin_again.
+    """
+    last = recent(task.cadence, 0, now, 1) if task.cadence is not None and task.begins_at_once else []
+    return Entry(cursor=last[0] - 1, is_new=True) if last else Entry(cursor=now)

@@ -36,6 +36,8 @@ class Service:
         tell: Callable[[Happening], object] = lambda _: None,
         lease: float = LEASE,
     ) -> None:
+        self._app = app
+        self._changes = app.changes
         self._store = app.store
         orchestrator = app.orchestrator
         tasks = dict(orchestrator.tasks)
@@ -53,9 +55,9 @@ class Service:
         self.rounds = 0
 
     def run(self) -> None:
-        """Until the node stops."""
+        """Until the node stops, or other tasks are to be planned: then another service begins with them."""
         wait = 0.0
-        while not self._stop.wait(wait):
+        while not self._stop.wait(wait) and self._app.changes == self._changes:
             try:
                 wait = self._round()
             except StoreError as error:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import threading
+import traceback
 from collections.abc import Callable
+from typing import Any
 
 from millpond.errors import PoolClosed, PoolFull, TaskExpired
 from millpond.pool.options import PoolOptions
@@ -31,6 +34,28 @@ def leave_queue(room: threading.Semaphore | None, task: Task) -> None:
     if room is not None and not task.left:
         task.left = True
         room.release()
+
+
+def belongs_to_call(error: BaseException) -> bool:
+    """Was this raised by the pickling of a call? Then its future gets it; Ctrl-C and what a signal handler
+    raises belong to the thread that submits."""
+    if isinstance(error, Exception):
+        return True
+    return isinstance(error, SystemExit) and not _from_signal_handler(error)
+
+
+def _from_signal_handler(error: BaseException) -> bool:
+    handlers = [signal.getsignal(number) for number in signal.valid_signals()]
+    codes = {getattr(_function_of(handler), "__code__", None) for handler in handlers if callable(handler)}
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return any(frame.f_code in codes for frame in frames)
+
+
+def _function_of(handler: Any) -> Any:
+    handler = getattr(handler, "func", handler)  # a partial
+    if not hasattr(handler, "__code__") and not hasattr(handler, "__func__"):
+        handler = getattr(type(handler), "__call__", handler)  # noqa: B004  an object that can be called
+    return getattr(handler, "__func__", handler)
 
 
 def expired_error(name: str, task: Task, now: float) -> TaskExpired:

@@ -15,15 +15,22 @@ from typing import Any
 
 from millpond.pool import page as layout
 from millpond.pool import wire
+from millpond.pool.kernel import eventfd_read
 from millpond.pool.worker import Call, Worker
 
 TICK = 0.5
 
 
 def serve(worker: Worker) -> None:
-    """Run tasks concurrently until told to leave."""
-    with asyncio.Runner() as runner:
-        runner.run(_Loop(worker).serve())
+    """Run tasks concurrently until told to leave.
+
+    The runner is never closed: closing cancels every task that still runs. Code of one task can end the loop
+    (`sys.exit` in a background task or a callback, `loop.stop()`, closing every descriptor), and each of its
+    neighbours would answer with a CancelledError and be charged for it. As it is they go down with this
+    process, which the caller ends at once, and the parent sees a worker that died with so many suspects.
+    Shown in tests/pool/test_loop_ends.py.
+    """
+    asyncio.Runner().run(_Loop(worker).serve())
 
 
 class _Loop:
@@ -77,7 +84,7 @@ class _Loop:
     def _start(self) -> None:
         while self.waiting and self.free and self.retiring is None:
             try:
-                os.eventfd_read(self.worker.tickets)
+                eventfd_read(self.worker.tickets)
             except BlockingIOError:
                 self.waiting.clear()
                 return

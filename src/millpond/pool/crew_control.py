@@ -20,7 +20,7 @@ from millpond.pool import page as layout
 from millpond.pool.driving import Driving
 from millpond.pool.future import PoolFuture
 from millpond.pool.link import Link
-from millpond.pool.statistics import Health, PoolStatistics, WorkerRow, health
+from millpond.pool.statistics import Health, PoolStatistics, WorkerRow, health, worker_row
 from millpond.pool.system import resident
 from millpond.pool.task import Task
 
@@ -78,7 +78,7 @@ class CrewControl(Driving):
             state = "starting"
         else:
             state = "busy" if link.inflight else "idle"
-        return WorkerRow(
+        row = WorkerRow(
             pid=link.pid,
             state=state,
             task=task,
@@ -87,6 +87,7 @@ class CrewControl(Driving):
             tasks_done=link.page.words[layout.TASKS_DONE],
             age=now - link.born_at,
         )
+        return worker_row(row, link.identity, link.page.words[layout.ERRORS] + link.failed)
 
     def health(self) -> Health:
         """ok, degraded or failed, with the reasons."""

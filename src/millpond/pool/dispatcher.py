@@ -19,6 +19,7 @@ from millpond.errors import PoolClosed, PoolError, TaskKilled
 from millpond.pool import at_exit
 from millpond.pool.admission import leave_queue
 from millpond.pool.engine import LOOK, Engine
+from millpond.pool.kernel import eventfd_read
 from millpond.pool.task import Task
 from millpond.pool.upkeep import Upkeep
 
@@ -45,6 +46,7 @@ def start(engine: Engine) -> None:
 def _serve(engine: Engine) -> None:
     upkeep = Upkeep(engine)
     engine.upkeep = upkeep
+    engine.later.collect_here()
     try:
         while _round(engine, upkeep):
             pass
@@ -60,7 +62,7 @@ def _round(engine: Engine, upkeep: Upkeep) -> bool:
     events = [] if wait <= 0 else engine.epoll.poll(min(wait, 60.0))
     if any(descriptor == engine.bell for descriptor, _ in events):
         with contextlib.suppress(BlockingIOError):
-            os.eventfd_read(engine.bell)
+            eventfd_read(engine.bell)
     with _held(engine):
         engine.holder = threading.get_ident()
         try:
@@ -130,8 +132,8 @@ def _mend(engine: Engine) -> None:
 
 def _tell(engine: Engine) -> None:
     """Run callbacks and publish events, outside the lock: this is user code."""
-    while engine.later:
-        engine.later.popleft().run_callbacks()
+    engine.later.tell()
+    engine.later.run_callbacks()
     while engine.news:
         engine.events.publish(engine.news.popleft())
 
@@ -211,8 +213,8 @@ def _collapse(engine: Engine, cause: BaseException) -> None:
         error.__cause__ = cause
         if not task.done():
             task.settle(None, error, None)
-    for future in engine.later:
-        future.run_callbacks()
+    engine.later.tell()
+    engine.later.run_callbacks()
 
 
 def _take_all(engine: Engine) -> tuple[list[Task], list[Task]]:

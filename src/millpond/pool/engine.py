@@ -27,10 +27,11 @@ from typing import TYPE_CHECKING, Any
 from millpond.errors import PoolClosed
 from millpond.events import Event, Events
 from millpond.pool import wire
-from millpond.pool.admission import expired_error, leave_queue, wait_for_room
+from millpond.pool.admission import belongs_to_call, expired_error, leave_queue, wait_for_room
 from millpond.pool.at_exit import exiting
 from millpond.pool.functions import Functions
 from millpond.pool.future import PoolFuture
+from millpond.pool.kernel import CLOEXEC, NONBLOCK, eventfd, eventfd_write
 from millpond.pool.link import Link
 from millpond.pool.options import PoolOptions, TaskOptions
 from millpond.pool.payload import PLAIN, pack
@@ -66,6 +67,8 @@ class Engine(Settling):
     live = 0  # workers that take tasks or will, as of the last look at the size
     start_cost: float | None = None  # seconds from the wish for a worker until it is ready
 
+    printer: Callable[[Link], object] | None = None  # takes over what a worker prints
+
     def __init__(self, options: PoolOptions) -> None:
         super().__init__()
         self.options = options
@@ -89,7 +92,7 @@ class Engine(Settling):
             options.concurrency == 1 and options.max_tasks_per_child is None and options.max_memory is None
         )
         self.news: deque[Event] = deque()
-        self.events = Events()
+        self.events = Events(options.on_callback_error)
         self.tally = Tally()
         self.starts = Starts()
         self.respawns: Respawns | None = None  # a limit to how fast the dead are replaced, if there is one
@@ -136,8 +139,12 @@ class Engine(Settling):
             if kwargs or items or not self._pack_plainly(task, args):
                 task.items = items
                 self._pack(task, call, args, kwargs)
-        except Exception as error:
+        except BaseException as error:
+            # Whatever it is, the place in a bounded queue must not be lost: each lost one makes the queue
+            # shorter for good. Shown in test_a_call_that_cannot_be_pickled_keeps_no_place_in_the_queue
             leave_queue(self.room, task)
+            if not belongs_to_call(error):
+                raise
             task.settle(None, error, None)
             return task
         self.inbox.append(task)
@@ -208,7 +215,7 @@ class Engine(Settling):
         """Get what the dispatcher waits on; not before it starts, so that a fork cannot share it."""
         self.owner_pid = os.getpid()
         self.epoll = select.epoll()
-        self.bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self.bell = eventfd(0, NONBLOCK | CLOEXEC)
         self.epoll.register(self.bell, select.EPOLLIN)
 
     def _refusal(self) -> RuntimeError:
@@ -230,8 +237,8 @@ class Engine(Settling):
             content = (args, kwargs)
         packed = pack(content, by_value=self.options.mp_context is None, scan=not task.items)
         data = packed.data
-        if packed.buffers or packed.definitions:
-            task.packed = packed._replace(definitions=self.functions.prepare(packed.definitions))
+        if packed.buffers or packed.names:
+            task.packed = packed._replace(definitions=self.functions.prepare(packed.names))
         task.body = wire.TASK.pack(task.number, task.submitted, function.number, len(data), flags) + data
 
     # --- turns ----------------------------------------------------------------------------------------
@@ -562,7 +569,7 @@ class Engine(Settling):
     def wake(self) -> None:
         """Have the dispatcher take a turn."""
         try:
-            os.eventfd_write(self.bell, 1)
+            eventfd_write(self.bell, 1)
         except (OSError, ValueError):
             return  # already rung, or closed for good
 

@@ -10,16 +10,17 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Executor, Future
 from multiprocessing.context import BaseContext
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack, overload
 
 from millpond.errors import OptionError
-from millpond.events import Subscriber, logger
+from millpond.events import Subscriber, logger, report
 from millpond.pool import context as contexts
 from millpond.pool.mapping import Mapping, with_progress
 from millpond.pool.options import (
+    SERVICE,
     Duration,
     PoolKeywords,
     PoolOptions,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+ENDS = (KeyboardInterrupt, SystemExit)  # what ends a program
 
 
 class _Submitter(Executor):
@@ -48,12 +50,32 @@ class _Submitter(Executor):
     _options: PoolOptions
     _task: TaskOptions
 
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+    # An async function is run to its end: the future has what it returns
+    @overload
+    def submit(
+        self, fn: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Future[T]: ...
+
+    @overload
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]: ...
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Schedule `fn(*args, **kwargs)` and return its Future."""
         if self._task.context:
             return self._engine.submit(contexts.carry(self._task.context, fn), args, kwargs, self._task)
         return self._engine.submit(fn, args, kwargs, self._task)
 
+    @overload
+    def map(
+        self,
+        fn: Callable[..., Coroutine[Any, Any, T]],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int | None = None,
+        progress: bool = False,
+    ) -> Iterator[T]: ...
+
+    @overload
     def map(
         self,
         fn: Callable[..., T],
@@ -61,7 +83,16 @@ class _Submitter(Executor):
         timeout: float | None = None,
         chunksize: int | None = None,
         progress: bool = False,
-    ) -> Iterator[T]:
+    ) -> Iterator[T]: ...
+
+    def map(
+        self,
+        fn: Callable[..., Any],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int | None = None,
+        progress: bool = False,
+    ) -> Iterator[Any]:
         """Apply `fn` to every item, in parallel, and return an iterator over the results in order.
 
         Everything is submitted at once. `chunksize=None` lets the pool choose by measurement.
@@ -122,6 +153,12 @@ class Pool(_Submitter):
         """A pool configured by `MILLPOND_POOL_*` variables; what is passed here wins over them."""
         return cls(**{**from_environment(), **options})
 
+    @classmethod
+    def for_service(cls, **options: Any) -> Pool:
+        """A pool for a program that runs for months: every task ends, every worker is replaced in time, the
+        queue is bounded. `MILLPOND_POOL_*` variables win over the preset, what is passed here over both."""
+        return cls(**{**SERVICE, **from_environment(), **options})
+
     def using(self, **options: Unpack[TaskKeywords]) -> PoolView:
         """The same pool with other options for the tasks submitted through the returned view."""
         task = task_options(self._task, options, self._options.kind)
@@ -133,8 +170,9 @@ class Pool(_Submitter):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Finish the work; but after Ctrl-C or a `sys.exit()` stop it, since nobody waits for it."""
-        if kind is not None and not issubclass(kind, Exception) and self._options.kind != "thread":
+        """Finish the work; but after Ctrl-C or a `sys.exit()` stop it, since the program ends. A cancelled
+        coroutine or a closed generator does not end the program: it waits as after any other exception."""
+        if kind is not None and issubclass(kind, ENDS) and self._options.kind != "thread":
             self.shutdown(cancel_futures=True, timeout=0)
         else:
             self.shutdown()
@@ -218,7 +256,9 @@ def _engine_for(options: PoolOptions) -> CrewControl | ThreadEngine:
 
         return ThreadEngine(options)
     from millpond.pool.crew_control import CrewControl  # needs Linux: threads must work without it
+    from millpond.pool.kernel import check
 
+    check()
     return CrewControl(options)
 
 
@@ -229,7 +269,12 @@ def _report(
     stop: threading.Event,
 ) -> None:
     while not stop.wait(period) and not engine.finished.is_set():
+        statistics = engine.statistics()
         try:
-            callback(engine.statistics())
-        except Exception:
+            callback(statistics)
+        except Exception as error:
+            hook = engine.options.on_callback_error
+            if hook is not None:
+                report(hook, error, callback, statistics)
+                continue
             logger.exception("A monitor callback failed; the pool goes on")

@@ -11,9 +11,13 @@ import itertools
 import threading
 from collections.abc import Sequence
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from millpond.pool.payload import define, pack
+from millpond.pool.main_globals import MainGlobals, Required
+from millpond.pool.payload import Names, pack
+
+if TYPE_CHECKING:
+    from millpond.pool.definition import Definition
 
 REMEMBERED = 128
 CACHEABLE = (FunctionType, BuiltinFunctionType, type)
@@ -22,7 +26,7 @@ CACHEABLE = (FunctionType, BuiltinFunctionType, type)
 class Function:
     """One function as the pool knows it."""
 
-    __slots__ = ("by_value", "data", "definitions", "estimate", "name", "number")
+    __slots__ = ("by_value", "data", "definitions", "estimate", "name", "number", "required")
 
     def __init__(
         self, number: int, name: str, data: bytes | None = None, definitions: Sequence[Definition] = ()
@@ -31,18 +35,9 @@ class Function:
         self.name = name
         self.data = data  # None: travels inside each call
         self.definitions = definitions  # what `__main__` must hold in the worker first
-        self.by_value = False  # data is (name, function), of `__main__`
+        self.by_value = False  # data says in which definition it is
+        self.required: Required | None = None  # for which globals of `__main__` all this is true
         self.estimate: float | None = None  # seconds a run takes, by measurement
-
-
-class Definition:
-    """A function or class of `__main__`, pickled by value."""
-
-    __slots__ = ("data", "item")
-
-    def __init__(self, item: Any) -> None:
-        self.item = item
-        self.data = define(item)
 
 
 class Functions:
@@ -52,7 +47,7 @@ class Functions:
         self._by_value = by_value
         self._known: dict[Any, Function] = {}
         self._kinds: dict[Any, Function] = {}
-        self._definitions: dict[int, Definition] = {}
+        self._globals = MainGlobals()
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)  # several threads may learn at once
 
@@ -63,45 +58,50 @@ class Functions:
         function = self._known.get(call)
         if function is None:
             function = self._learn(call) if is_constant(call) else self._of_kind(call)
+        elif function.required is not None and not function.required.is_current():
+            function = self._learn_again(call, function)
         return function
 
     def forget_all(self) -> None:
         """Drop every reference to user functions."""
         self._known = {}
         self._kinds = {}
-        self._definitions = {}
+        self._globals.clear()
 
     @property
     def by_value_used(self) -> bool:
         """Has anything of `__main__` been submitted yet?"""
-        return bool(self._definitions)
+        return bool(self._globals)
 
-    def prepare(self, items: Sequence[Any]) -> tuple[Definition, ...]:
+    def prepare(self, names: Names | None) -> tuple[Definition, ...]:
         """Pickle what `__main__` must hold over there; here, in the submitter, where errors belong."""
-        found = []
-        for item in items:
-            definition = self._definitions.get(id(item))
-            if definition is None:
-                if len(self._definitions) >= 8 * REMEMBERED:
-                    self._definitions.clear()
-                definition = self._definitions[id(item)] = Definition(item)  # keeps item, and so its id
-            found.append(definition)
-        return tuple(found)
+        return () if names is None else self._globals.require(names).definitions
 
     def _learn(self, call: Any) -> Function:
         packed = pack(call, by_value=self._by_value)
         if packed.buffers:  # a function that carries large arrays: let it travel with its buffers
             return self._of_kind(call)
-        own = [item for item in packed.definitions if item is call]
-        others = [item for item in packed.definitions if item is not call]
-        # By value under its own number: its name may come to mean another function later
-        data = self.prepare(own)[0].data if own else packed.data
-        function = Function(next(self._numbers), name_of(call), data, self.prepare(others))
-        function.by_value = bool(own)
+        function = Function(next(self._numbers), name_of(call), packed.data)
+        if packed.names is not None:
+            function.required = self._globals.require(packed.names)
+            function.definitions = function.required.definitions
+            if packed.names.needed and (place := self._globals.place_of(call)) is not None:
+                # By its definition: its name may come to mean another function later
+                function.by_value, function.data = True, place
         with self._lock:
             if len(self._known) >= REMEMBERED:
                 del self._known[next(iter(self._known))]
             return self._known.setdefault(call, function)
+
+    def _learn_again(self, call: Any, before: Function) -> Function:
+        """A global that it uses is another object now. It gets a new number, so that every worker is sent
+        what has changed before it is called. Shown in test_a_helper_that_is_defined_anew_is_the_new_one."""
+        with self._lock:
+            if self._known.get(call) is before:
+                del self._known[call]
+        function = self._learn(call)
+        function.estimate = before.estimate
+        return function
 
     def _of_kind(self, call: Any) -> Function:
         """Callables with state share one record per kind of callable, for the estimate only."""

@@ -1,9 +1,10 @@
 """The future a pool hands out: a real `concurrent.futures.Future` that is cheap until somebody waits.
 
 The standard future builds a condition variable at birth, its largest cost. Here the condition, the list
-of waiters and the list of callbacks appear on first use. Setting a result takes no lock: the setter
-looks at `_watched` and publishes `_state` in one step; whoever wants to watch sets `_watched` first and
-looks at `_state` second. Once a future is watched, its state changes only under its condition.
+of waiters and the list of callbacks appear on first use, and the condition is a bare lock. Setting a result
+takes no lock: the setter looks at `_watched` and publishes `_state` in one step; a thread that wants to watch
+sets `_watched` first and looks at `_state` second. Once a future is watched, its state changes only under
+its condition.
 
 `result()` never takes that condition: an interrupt could leave it locked for ever. It sleeps on a lock
 of its own, which whoever settles the future releases.
@@ -14,20 +15,45 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from concurrent.futures._base import CANCELLED, CANCELLED_AND_NOTIFIED, FINISHED, LOGGER, PENDING
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from millpond.events import report
+from millpond.pool.notices import Notices, tell_waiter
+from millpond.pool.options import PoolOptions
 
 T = TypeVar("T")
 DONE = frozenset({FINISHED, CANCELLED, CANCELLED_AND_NOTIFIED})
 LOST = 10.0  # a condition held this long was left locked by an interrupted caller of the standard library
+RLOCK = type(threading.RLock())
 NAP = 5.0  # how long a sleeper can be left unrung by a settler that was interrupted
+
+
+class _Condition(RLOCK):  # type: ignore[misc, valid-type]
+    """What the standard library locks while it looks at a future. Nothing waits for a notification of it:
+    `result()` sleeps on a lock of its own."""
+
+    __slots__ = ()
+
+    def notify_all(self) -> None:
+        """Nothing: no thread waits for it."""
+
+
+LAZY: Mapping[str, Callable[[], Any]] = {
+    "_condition": _Condition,
+    "_waiters": list,
+    "_done_callbacks": list,
+    "_sleepers": deque,
+}
 
 
 class Owner(Protocol):
     """What a future needs of the engine that runs it."""
+
+    options: PoolOptions
 
     def cancel(self, future: PoolFuture[Any]) -> bool:
         """Move the future from pending to cancelled; True if this call did it."""
@@ -51,19 +77,22 @@ class PoolFuture(Future[T]):
     def __init__(self) -> None:
         pass  # not calling super() is the point: it would build the condition
 
-    @property
-    def _condition(self) -> threading.Condition:  # type: ignore[override]
-        self._watched = True
-        # setdefault is atomic: two threads that race here end up with the same condition
-        return self.__dict__.setdefault("_lazy_condition", threading.Condition())  # type: ignore[no-any-return]
+    if TYPE_CHECKING:
+        _condition: Any
+        _waiters: list[Any]
+        _done_callbacks: list[Callable[[Future[T]], object]]
+        _sleepers: deque[threading.Lock]
+    else:
 
-    @property
-    def _waiters(self) -> list[Any]:  # type: ignore[override]
-        return self.__dict__.setdefault("_lazy_waiters", [])  # type: ignore[no-any-return]
-
-    @property
-    def _done_callbacks(self) -> list[Callable[[Future[T]], object]]:
-        return self.__dict__.setdefault("_lazy_callbacks", [])  # type: ignore[no-any-return]
+        def __getattr__(self, name: str) -> Any:
+            make = LAZY.get(name)
+            if make is None:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            if name == "_condition":
+                self._watched = True
+                self.__dict__.setdefault("_waiters", [])  # a thread that locks it is about to wait, as a rule
+            # setdefault is atomic: two threads that race here end up with the same object
+            return self.__dict__.setdefault(name, make())
 
     def settle(
         self, result: Any, exception: BaseException | None, later: deque[PoolFuture[Any]] | None
@@ -80,49 +109,58 @@ class PoolFuture(Future[T]):
         self.body = None
         if self.packed is not None:
             self.packed = None  # the buffers are the user's again
-        # These two lines are one step: the interpreter switches threads only at calls and backward jumps
-        if not self._watched:
-            self._state = FINISHED
+        # One line and no call: the interpreter switches threads only at calls and backward jumps, a tracer
+        # only between lines. A switch between the look and the step would lose a waiter's wake-up.
+        self._state = self._state if self._watched else FINISHED
+        if self._state is FINISHED:
             return
-        self._publish(FINISHED)
-        if self._done_callbacks:
+        self._publish(FINISHED, later)
+        if "_done_callbacks" in self.__dict__:
             if later is None:
                 self.run_callbacks()
             else:
                 later.append(self)
 
-    def _publish(self, state: str) -> None:
+    def _publish(self, state: str, notices: deque[PoolFuture[Any]] | None = None) -> None:
         """Change the state of a watched future and wake everybody who waits for it."""
         condition = self._condition  # wait() and as_completed() rely on the state not changing under it
-        held = condition.acquire(timeout=LOST)
+        held = condition.acquire(True, LOST)
         try:
             self._state = state
-            if state is FINISHED:
+            if state is FINISHED and "_waiters" in self.__dict__:
                 for waiter in self._waiters:
-                    if self._exception is not None:
-                        waiter.add_exception(self)
-                    else:
-                        waiter.add_result(self)
-            if held:
-                condition.notify_all()
+                    if not isinstance(notices, Notices) or not notices.add(waiter, self):
+                        tell_waiter(waiter, [self])
         finally:
             if held:
                 condition.release()
-        for sleeper in tuple(self._sleepers):
-            if sleeper.locked():
-                sleeper.release()
+        if "_sleepers" in self.__dict__:
+            for sleeper in tuple(self._sleepers):
+                if sleeper.locked():
+                    sleeper.release()
 
-    @property
-    def _sleepers(self) -> deque[threading.Lock]:
-        return self.__dict__.setdefault("_lazy_sleepers", deque())  # type: ignore[no-any-return]
+    def add_done_callback(self, fn: Callable[[Future[T]], object]) -> None:
+        """Call `fn(self)` when the future is finished or cancelled; at once if it is."""
+        with self._condition:
+            if self._state not in DONE:
+                self._done_callbacks.append(fn)
+                return
+        self._call_back(fn)
 
     def run_callbacks(self) -> None:
         """Run the callbacks. One that raises, whatever it raises, disturbs neither the others nor us."""
         for callback in self._done_callbacks:
-            try:
-                callback(self)
-            except BaseException:
+            self._call_back(callback)
+
+    def _call_back(self, callback: Callable[[Future[T]], object]) -> None:
+        try:
+            callback(self)
+        except BaseException as error:
+            hook = None if self._owner is None else self._owner.options.on_callback_error
+            if hook is None:
                 LOGGER.exception("exception calling callback for %r", self)
+            else:
+                report(hook, error, callback, self)
 
     def mark_cancelled(self) -> None:
         """Pending to cancelled; the engine has made sure that nothing else happens to it."""
@@ -146,7 +184,7 @@ class PoolFuture(Future[T]):
         """Cancel a future whose task was taken off the books; waiters hear of it, callbacks run later."""
         self._publish(CANCELLED)
         self.set_running_or_notify_cancel()
-        if self._done_callbacks:
+        if "_done_callbacks" in self.__dict__:
             later.append(self)
 
     def result(self, timeout: float | None = None) -> T:

@@ -20,7 +20,15 @@ from typing import Any, NamedTuple
 from millpond.errors import Death
 from millpond.pool import page as layout
 from millpond.pool import wire
-from millpond.pool.functions import Definition
+from millpond.pool.kernel import (
+    CLOEXEC,
+    NONBLOCK,
+    SEMAPHORE,
+    eventfd,
+    eventfd_read,
+    eventfd_write,
+    pidfd_send_signal,
+)
 from millpond.pool.outbox import copy_in, tail_table
 from millpond.pool.page import Page, Regions
 from millpond.pool.task import Task
@@ -87,9 +95,9 @@ class Link:
         with ExitStack() as undo:  # out of descriptors half-way: none may be lost
             self.page = Page.create(f"millpond-{name}")
             undo.callback(self.page.close)
-            self.tickets = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_SEMAPHORE | os.EFD_CLOEXEC)
+            self.tickets = eventfd(0, NONBLOCK | SEMAPHORE | CLOEXEC)
             undo.callback(os.close, self.tickets)
-            self.bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+            self.bell = eventfd(0, NONBLOCK | CLOEXEC)
             undo.callback(os.close, self.bell)
             self.sock, self._theirs = socket.socketpair()
             undo.callback(self.sock.close)
@@ -106,7 +114,7 @@ class Link:
         self.inflight: dict[int, Task] = {}
         self.committing: list[Task] = []  # being sent right now
         self.known: set[int] = set()
-        self.defined: set[Definition] = set()
+        self.defined: set[int] = set()  # numbers of definitions that it has been sent
         self.out: deque[memoryview] = deque()
         self.regions = Regions(layout.ARENA_BYTES)
         self.born_at = time.monotonic()
@@ -162,7 +170,7 @@ class Link:
             else:
                 bodies.append(task.body)
         self.sent += len(tasks)
-        os.eventfd_write(self.tickets, len(tasks))
+        eventfd_write(self.tickets, len(tasks))
         self._flush_bodies(bodies)
         self.committing = []
         self.push()
@@ -204,10 +212,11 @@ class Link:
         )
 
     def _define_main(self, definitions: Any) -> None:
-        new = [item for item in definitions if item not in self.defined]
-        if new:
-            self.defined.update(new)
-            for definition in new:
+        if len(self.defined) > 8 * KNOWN:
+            self.defined.clear()  # it ignores what it has already
+        for definition in definitions:
+            if definition.number not in self.defined:
+                self.defined.add(definition.number)
                 self._queue(wire.MAIN, definition.data)
 
     def _send(self, kind: int, body: bytes) -> None:
@@ -244,7 +253,7 @@ class Link:
         at when the page says that a frame has begun.
         """
         try:
-            os.eventfd_read(self.bell)
+            eventfd_read(self.bell)
         except BlockingIOError:
             pass
         while self.frames < self.page.words[layout.FRAMES] or self.reader.partial:
@@ -354,7 +363,7 @@ class Link:
         count = 0
         try:
             while True:
-                os.eventfd_read(self.tickets)
+                eventfd_read(self.tickets)
                 count += 1
         except BlockingIOError:
             return count
@@ -432,7 +441,7 @@ class Link:
         """Signal the worker process itself."""
         if self.pidfd is not None:
             try:
-                signal.pidfd_send_signal(self.pidfd, number)
+                pidfd_send_signal(self.pidfd, number)
             except ProcessLookupError:
                 return
 

@@ -102,7 +102,7 @@ class Mapping:
     def results(self, until: float | None) -> Iterator[Any]:
         """The values in order; what is left is cancelled when the consumer stops."""
         if any(end for _, _, end in self._parts):
-            return Values(self._lists(until))
+            return Values.of(self._lists(until))
         return self._one_by_one(until)
 
     def _one_by_one(self, until: float | None) -> Iterator[Any]:
@@ -159,18 +159,18 @@ class Mapping:
             yield from self._chunk(self._submit_chunk(after, end), after, end, until)
 
 
-class Values:
+class Values(chain[Any]):
     """An iterator over lists of values, at the speed of C, that can be closed like a generator."""
 
-    def __init__(self, lists: Iterator[list[Any]]) -> None:
-        self._lists = lists
-        self._values = chain.from_iterable(lists)
+    _lists: Iterator[list[Any]]
 
-    def __iter__(self) -> Iterator[Any]:
-        return self._values
-
-    def __next__(self) -> Any:
-        return next(self._values)
+    @classmethod
+    def of(cls, lists: Iterator[list[Any]]) -> Values:
+        """The values of these lists, one after the other."""
+        values = cls.from_iterable(lists)
+        assert isinstance(values, Values)
+        values._lists = lists
+        return values
 
     def close(self) -> None:
         """Cancel what has not begun."""

@@ -13,6 +13,7 @@ from multiprocessing.context import BaseContext
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict
 
 from millpond.errors import OptionError
+from millpond.events import ErrorHook
 from millpond.pool.cores import usable_cores
 from millpond.pool.page import MAX_SLOTS
 from millpond.units import seconds, size_in_bytes
@@ -58,6 +59,7 @@ class PoolKeywords(TypedDict, total=False):
     views: bool
     context: Any
     name: str | None
+    on_callback_error: ErrorHook | None
 
 
 class TaskOptions(NamedTuple):
@@ -95,8 +97,18 @@ class PoolOptions(NamedTuple):
     capture_output: bool = False
     views: bool = False
     name: str = "pool"
+    on_callback_error: ErrorHook | None = None
     task: TaskOptions = TaskOptions()
 
+
+# What `Pool.for_service` begins with
+SERVICE: Mapping[str, Any] = {
+    "max_tasks_per_child": 10_000,
+    "timeout": "60m",
+    "max_queue_age": "30m",
+    "max_queue": 10_000,
+    "when_full": "raise",
+}
 
 # What each kind cannot do, with the reason a user is told.
 REFUSED: Mapping[str, Mapping[str, str]] = {
@@ -151,7 +163,7 @@ def pool_options(
         initargs=tuple(initargs),
         kind=kind,
         concurrency=_concurrency(keywords.get("concurrency"), kind),
-        task=task_options(TaskOptions(), _task_part(keywords)),
+        task=task_options(TaskOptions(), _task_part(keywords), kind),
         **_pool_part(keywords),
     )
 
@@ -173,6 +185,7 @@ def _pool_part(keywords: Mapping[str, Any]) -> dict[str, Any]:
         "capture_output": _boolean(keywords, "capture_output"),
         "views": _boolean(keywords, "views"),
         "name": _text(keywords.get("name") or "pool", "name"),
+        "on_callback_error": _hook(keywords.get("on_callback_error")),
     }
 
 
@@ -269,6 +282,12 @@ def _duration(keywords: Mapping[str, Any], name: str) -> float | None:
     if number <= 0:
         raise OptionError(f"{name} must be above zero, not {value!r}")
     return number
+
+
+def _hook(value: Any) -> ErrorHook | None:
+    if value is not None and not callable(value):
+        raise TypeError(f"on_callback_error must be a callable, not {value!r}")
+    return value  # type: ignore[no-any-return]
 
 
 def _names(value: Any) -> tuple[str, ...]:

@@ -10,7 +10,6 @@ becomes that task's error here; nothing a task returns or raises may stop the wo
 from __future__ import annotations
 
 import marshal
-import os
 import pickle
 import select
 import socket
@@ -22,6 +21,8 @@ from typing import Any
 
 from millpond.pool import page as layout
 from millpond.pool import wire
+from millpond.pool.kernel import eventfd_write
+from millpond.pool.main_module import explain
 from millpond.pool.page import Page, Regions, bucket
 from millpond.pool.payload import PLAIN, PLAIN_SIZED, Aside, Packed, pack
 from millpond.pool.remote import Remote, Unreadable, describe, pack_plain
@@ -83,7 +84,7 @@ class Outbox:
         """Ring for the answers that lie in the ring."""
         if self._unsaid:
             self._unsaid = 0
-            os.eventfd_write(self._bell, 1)
+            eventfd_write(self._bell, 1)
 
     def send(self, kind: int, body: bytes) -> None:
         """Send one frame."""
@@ -106,6 +107,7 @@ class Outbox:
         The check loads the pickle once more here: an exception that pickles but cannot be unpickled
         must not become the parent's problem.
         """
+        explain(error)
         text = describe(error)
         try:
             data = pack(Remote(error), by_value=False, aside=False).data
@@ -188,11 +190,11 @@ class Outbox:
                 body = ()
             else:
                 self._send_all(header)
-            os.eventfd_write(self._bell, 1)
+            eventfd_write(self._bell, 1)
             if body:
                 for part in (*body, *tail):
                     self._send_all(part)
-                os.eventfd_write(self._bell, 1)
+                eventfd_write(self._bell, 1)
 
     def _send_all(self, data: Any) -> None:
         """Blocking send on a socket that a task may have made non-blocking."""

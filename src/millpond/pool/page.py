@@ -13,6 +13,8 @@ from __future__ import annotations
 import mmap
 import os
 
+from millpond.pool.kernel import memfd_create
+
 # words of the status page, each a uint64 with a single writer
 TASKS_DONE, RSS, WRITTEN, ARENA_DONE, SUM_WAIT, SUM_RUN, ERRORS, ITEM = range(8)  # written by the worker
 CONSUMED, ARENA_FREED = 8, 9  # written by the parent
@@ -69,7 +71,7 @@ class Page:
     @classmethod
     def create(cls, name: str) -> Page:
         """A new page, all zero; sparse, so unused arenas cost nothing."""
-        descriptor = os.memfd_create(name, os.MFD_CLOEXEC)
+        descriptor = memfd_create(name)
         try:
             os.ftruncate(descriptor, STACK)
             return cls(descriptor)

@@ -1,17 +1,15 @@
 """Python objects to bytes and back, with large buffers kept aside instead of copied into the pickle.
 
 The plain C pickler does nearly everything. Only where it fails (lambdas, closures, memoryviews), or where
-the pickle names `__main__`, does the slower one run. Classes and functions of `__main__` are collected
-as definitions: the pool sends each once to each worker, and the pickles refer to them by name.
+the pickle names `__main__`, does the slower one of `by_value.py` run. What is needed of `__main__` is noted
+by name: the pool sends each global once to each worker.
 """
 
 from __future__ import annotations
 
 import io
 import pickle
-import sys
 from collections.abc import Callable, Sequence
-from types import FunctionType
 from typing import Any, NamedTuple
 
 ASIDE = 64 * 1024  # buffers from this size on travel outside the pickle
@@ -34,12 +32,21 @@ class Aside(NamedTuple):
     transient: bool
 
 
+class Names(NamedTuple):
+    """Globals of `__main__` that a pickle refers to."""
+
+    needed: frozenset[str]  # without these it cannot even be loaded
+    used: frozenset[str] = frozenset()  # its functions look these up when they run
+    extras: bool = False  # and they may look up any other
+
+
 class Packed(NamedTuple):
-    """A pickled object, its large buffers, and what `__main__` must define before it is loaded."""
+    """A pickled object, its large buffers, and what it needs of `__main__`."""
 
     data: bytes
     buffers: Sequence[Aside] = ()
-    definitions: Sequence[Any] = ()
+    names: Names | None = None
+    definitions: Sequence[Any] = ()  # the names, packed, when it is about to be sent
 
 
 def pack(value: Any, *, by_value: bool, scan: bool = True, aside: bool = True) -> Packed:
@@ -138,60 +145,17 @@ class _Large:
         return type(self.value), (pickle.PickleBuffer(self.value),)
 
 
-def _view(buffer: Any, form: str, shape: Sequence[int]) -> memoryview:
-    view = memoryview(buffer).cast("B")
-    return view if form == "B" and len(shape) == 1 else view.cast(form, list(shape))  # type: ignore[call-overload]
+def view(buffer: Any, form: str, shape: Sequence[int]) -> memoryview:
+    """Rebuild a memoryview."""
+    flat = memoryview(buffer).cast("B")
+    return flat if form == "B" and len(shape) == 1 else flat.cast(form, list(shape))  # type: ignore[call-overload]
 
 
 def _pack_slowly(value: Any, *, by_value: bool, aside: bool) -> Packed:
-    pickler_class = _slow_pickler()
+    from millpond.pool.by_value import CallPickler  # importing cloudpickle costs more than starting a worker
+
     keep = _Keep()
     stream = io.BytesIO()
-    pickler = pickler_class(stream, PROTOCOL, buffer_callback=keep.small if aside else None)
-    pickler.by_value = by_value
-    pickler.definitions = []
+    pickler = CallPickler(stream, PROTOCOL, keep.small if aside else None, by_value=by_value)
     pickler.dump(value)
-    return Packed(stream.getvalue(), keep.buffers, pickler.definitions)
-
-
-def define(item: Any) -> bytes:
-    """Pickle a function or class of `__main__` by value, under its name."""
-    import cloudpickle
-
-    data: bytes = cloudpickle.dumps((item.__qualname__, item), PROTOCOL)
-    return data
-
-
-_slow_class: type[Any] | None = None
-
-
-def _slow_pickler() -> type[Any]:
-    """The cloudpickle pickler that also speaks memoryview and collects `__main__`; made on first use,
-    because importing cloudpickle costs more than starting a worker."""
-    global _slow_class
-    if _slow_class is not None:
-        return _slow_class
-    import cloudpickle
-
-    class SlowPickler(cloudpickle.Pickler):  # type: ignore[misc]
-        by_value = False
-        definitions: list[Any]
-
-        def reducer_override(self, item: Any) -> Any:
-            if type(item) is memoryview:
-                data = item if item.c_contiguous else bytearray(item.tobytes())
-                return _view, (pickle.PickleBuffer(data), item.format, item.shape)
-            if isinstance(item, (type, FunctionType)) and _lives_in_main(item):
-                if self.by_value:
-                    self.definitions.append(item)
-                return NotImplemented  # by name: the receiver's __main__ will have it
-            return super().reducer_override(item)
-
-    _slow_class = SlowPickler
-    return SlowPickler
-
-
-def _lives_in_main(item: Any) -> bool:
-    if getattr(item, "__module__", None) != "__main__":
-        return False
-    return getattr(sys.modules.get("__main__"), item.__qualname__, None) is item
+    return Packed(stream.getvalue(), keep.buffers, pickler.needs())

@@ -9,6 +9,9 @@ import pickle
 import traceback
 from typing import Any
 
+# Set through these, and not by assignment: an exception may refuse that, as a frozen dataclass does
+FIELDS: Any = vars(BaseException)
+
 
 class RemoteTraceback(Exception):
     """The cause of an exception that came from a worker: where it was raised over there."""
@@ -32,15 +35,28 @@ class Remote:
         self.error = error
         self.text = describe(error)
         # The traceback object, and the frames it keeps alive, stay here
-        self.error.__traceback__ = None
+        FIELDS["__traceback__"].__set__(self.error, None)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        kind = type(self.error)
+        plain: Any = BaseException
+        if kind.__setattr__ is not plain.__setattr__ and kind.__reduce__ is plain.__reduce__:
+            return restore, (kind, self.error.args, vars(self.error), self.text)
         return arrive, (self.error, self.text)
+
+
+def restore(
+    kind: type[BaseException], args: tuple[Any, ...], state: dict[str, Any], text: str
+) -> BaseException:
+    """Rebuild an exception that refuses assignments: pickle would make them."""
+    error = BaseException.__new__(kind, *args)
+    vars(error).update(state)
+    return arrive(error, text)
 
 
 def arrive(error: BaseException, text: str) -> BaseException:
     """Rebuild the exception on the receiving side."""
-    error.__cause__ = RemoteTraceback(text)
+    FIELDS["__cause__"].__set__(error, RemoteTraceback(text))
     return error
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from millpond.errors import PayloadError
 from millpond.pool import wire
-from millpond.pool.future import PoolFuture
 from millpond.pool.link import Answer
+from millpond.pool.notices import Notices
 from millpond.pool.remote import arrive, describe, text_of
 from millpond.pool.task import Task
 
@@ -24,7 +24,7 @@ class Settling:
 
     def __init__(self) -> None:
         self.unsettled: deque[Answer] = deque()  # answers whose futures wait for their value
-        self.later: deque[PoolFuture[Any]] = deque()  # callbacks for the dispatcher to run
+        self.later = Notices()  # callbacks for the dispatcher to run, and waiters for it to tell
 
     def wake(self) -> None:
         """Have the dispatcher take a turn."""

@@ -19,6 +19,7 @@ from multiprocessing.context import BaseContext
 from typing import Any, NamedTuple, Protocol
 
 from millpond.pool import template
+from millpond.pool.kernel import pidfd_open
 from millpond.pool.remote import text_of
 from millpond.pool.template import Ends
 from millpond.pool.worker import Initializer
@@ -258,7 +259,7 @@ class ContextStarter:
         )
         try:
             process.start()
-            started = Started(identity, process.pid, os.pidfd_open(process.pid))
+            started = Started(identity, process.pid, pidfd_open(process.pid))
         except Exception as error:
             self._news.append(Ended(identity, 0, 1, text_of(error)))
             return

@@ -91,6 +91,8 @@ class Starting(Round):
         for descriptor in (link.fd, link.bell):
             engine.epoll.register(descriptor, select.EPOLLONESHOT)
             self.by_fd[descriptor] = lambda: self._readable(link)
+        if engine.printer is not None:
+            engine.printer(link)
         if link.output is not None:
             engine.epoll.register(link.output, select.EPOLLIN)
             self.by_fd[link.output] = lambda: self._printed(link)
@@ -124,7 +126,7 @@ class Starting(Round):
             if packed is None:  # only once: packing an app by value takes longer than all else of a start
                 packed = pack((options.initializer, options.initargs), by_value=True, aside=False)
                 self._initializer = packed
-            initializer, definitions = packed.data, self.engine.functions.prepare(packed.definitions)
+            initializer, definitions = packed.data, self.engine.functions.prepare(packed.names)
         setup = Setup(
             kind=options.kind,
             concurrency=options.concurrency,

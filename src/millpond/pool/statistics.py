@@ -5,6 +5,7 @@ Workers count in their own pages at no cost to the parent; a dead worker's count
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -33,6 +34,23 @@ class WorkerRow(NamedTuple):
     rss: int
     tasks_done: int
     age: float
+    id: int = 0  # its number in the pool: never given again, unlike a pid
+    started_at: float = 0.0  # seconds since 1970, like every instant here
+    task_started_at: float | None = None
+    completed: int = 0  # of the tasks done, those that returned,
+    failed: int = 0  # and those that raised
+
+
+def worker_row(row: WorkerRow, identity: int, failed: int) -> WorkerRow:
+    """The row with its worker's number, instants beside its ages, and its tasks by how they ended."""
+    now = time.time()
+    return row._replace(
+        id=identity,
+        started_at=now - row.age,
+        task_started_at=None if row.running_for is None else now - row.running_for,
+        completed=max(0, row.tasks_done - failed),
+        failed=failed,
+    )
 
 
 class PoolStatistics(NamedTuple):

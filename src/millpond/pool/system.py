@@ -1,4 +1,4 @@
-"""Small readings of the machine: a process's memory, and whether the kernel has killed for memory."""
+"""Small readings of the machine: a process's memory, time and birth, and kills for want of memory."""
 
 from __future__ import annotations
 
@@ -32,6 +32,15 @@ def cpu_seconds(pid: int) -> float:
         return (int(fields[11]) + int(fields[12])) / TICKS
     except (OSError, IndexError):
         return 0.0
+
+
+def birth(pid: int) -> int:
+    """When a process was started, in clock ticks since boot; 0 if it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[19])
+    except (OSError, IndexError):
+        return 0
 
 
 def oom_kills() -> int:

@@ -1,8 +1,8 @@
 """The template process: clean and single-threaded, it forks workers in about a millisecond each.
 
 It imports what was asked for once and then only forks, reaps and reports. It watches its owner and dies
-with it, taking every worker along; as a child subreaper it also kills what tasks left behind. It never
-unpickles anything and never runs a task.
+with it, taking every worker along; as a child subreaper it also kills what the tasks of workers that have
+ended left behind. It never unpickles anything and never runs a task.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ import time
 import traceback
 from typing import Any, NamedTuple, NoReturn
 
+from millpond.pool.kernel import pidfd_open
 from millpond.pool.main_module import fresh_main
 from millpond.pool.page import FENCE, FENCED, PAGE, STACK
+from millpond.pool.strays import Marks, Strays
 from millpond.pool.worker import Initializer, main
 
 REPORT = struct.Struct("<Bqqq")  # what, worker id, pid, wait status
@@ -84,10 +86,12 @@ class Template:
         self.control = control  # the first; it ends with us
         self.controls = {control.fileno(): control}
         self.poll = select.poll()
-        self.owner = os.pidfd_open(owner)
+        self.owner = pidfd_open(owner)
         self.pid = os.getpid()
         self.workers: dict[int, tuple[int, int]] = {}  # pid -> (whose, id)
-        self.strays: set[int] = set()  # killed, and not reaped yet
+        self.marks = Marks()
+        self.marked: dict[int, int] = {}  # pid of a worker -> the number that its descendants inherit
+        self.strays = Strays(self.marks)
         self.fenced = fenced
         self.fences: dict[int, mmap.mmap] = {}  # pid -> the first page of what we share with it
         self.warm = False
@@ -98,6 +102,7 @@ class Template:
 
     def serve(self) -> NoReturn:
         """Obey until the owner is gone."""
+        self.strays.keep()
         for descriptor in (self.control.fileno(), self.owner, self.alarm):
             self.poll.register(descriptor, select.POLLIN)
         while True:
@@ -146,18 +151,20 @@ class Template:
             warm_up()
         for descriptor in descriptors:
             os.set_inheritable(descriptor, False)
+        mark = self.marks.new(self.marked.values())
         try:
             pid = os.fork()
         except OSError as error:
             self.report(whose, REPORT.pack(EXITED, identity, 0, -(error.errno or 1)))
             pid = -1
         if pid == 0:
-            self.child(descriptors)
+            self.child(descriptors, mark)
         if pid > 0:
             self.workers[pid] = (whose, identity)
+            self.marked[pid] = mark
             if self.fenced:
                 self.fences[pid] = mmap.mmap(descriptors[1], PAGE)
-            pidfd = os.pidfd_open(pid)
+            pidfd = pidfd_open(pid)
             self.report(whose, REPORT.pack(STARTED, identity, pid, 0), [pidfd])
             os.close(pidfd)
         for descriptor in descriptors:
@@ -174,9 +181,10 @@ class Template:
                 WORD.pack_into(page, FENCED * WORD.size, fence)
                 kill_group(pid)
 
-    def child(self, descriptors: list[int]) -> NoReturn:
+    def child(self, descriptors: list[int], mark: int) -> NoReturn:
         """The forked worker: let go of everything that is the template's."""
         try:
+            self.marks.put_on(mark)
             for control in self.controls.values():
                 control.close()
             for descriptor in (self.owner, self.alarm, self.ring):
@@ -198,17 +206,15 @@ class Template:
                 kill_group(pid)  # while it is a zombie, its number cannot be anybody else's
             _, status = os.waitpid(pid, 0)
             known = self.workers.pop(pid, None)
+            self.marked.pop(pid, None)
             fence = self.fences.pop(pid, None)
             if fence is not None:
                 fence.close()
-            if pid in self.strays:  # what it had started is ours from now on
-                self.strays.remove(pid)
-                ended = True
+            ended |= self.strays.reaped(pid) or known is not None
             if known is not None:
-                ended = True
                 self.report(known[0], REPORT.pack(EXITED, known[1], pid, status))
         if ended:
-            self.kill_strays()
+            self.strays.kill(self.marked)
 
     def next_dead(self) -> int | None:
         """A child that has ended and is not reaped yet."""
@@ -217,21 +223,6 @@ class Template:
         except ChildProcessError:
             return None
         return None if found is None else found.si_pid
-
-    def kill_strays(self) -> None:
-        """Orphans of dead workers have become our children: end them."""
-        try:
-            with open(f"/proc/self/task/{self.pid}/children") as file:
-                children = [int(pid) for pid in file.read().split()]
-        except OSError:
-            return
-        for pid in children:
-            if pid not in self.workers:
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                    self.strays.add(pid)
-                except ProcessLookupError:
-                    continue
 
     def report(self, whose: int, data: bytes, extra: list[int] | None = None) -> None:
         """Tell a pool; one that is gone needs no news."""
@@ -252,7 +243,7 @@ class Template:
         self.workers = {}
         until = time.monotonic() + LAST
         while time.monotonic() < until:
-            self.kill_strays()
+            self.strays.kill_all()
             try:
                 if os.waitpid(-1, os.WNOHANG)[0] == 0:
                     time.sleep(0.001)

@@ -34,7 +34,7 @@ from millpond.pool.future import PoolFuture
 from millpond.pool.options import PoolOptions, TaskOptions
 from millpond.pool.queues import make_queue
 from millpond.pool.remote import describe, text_of
-from millpond.pool.statistics import Health, PoolStatistics, Tally, WorkerRow, health
+from millpond.pool.statistics import Health, PoolStatistics, Tally, WorkerRow, health, worker_row
 from millpond.pool.task import Task
 from millpond.rules.crew import Bounds, Crew, plan
 from millpond.rules.limits import queue_limit
@@ -53,7 +53,7 @@ class Seat:
         self.task: Task | None = None
         self.started = 0
         self.idle_since = self.born_at = time.monotonic()
-        self.done = 0
+        self.done = self.errored = 0  # tasks, and those of them that raised
         self.failed = False  # how its last task ended
         self.native_id = 0
 
@@ -78,7 +78,7 @@ class ThreadEngine:
         self.clock_bell = threading.Event()
         self.identities = itertools.count(1)
         self.numbers = itertools.count(1)
-        self.events = Events()
+        self.events = Events(options.on_callback_error)
         self.tally = Tally()
         self.starts = Starts()
         self.closing = False
@@ -193,6 +193,7 @@ class ThreadEngine:
                 run = time.monotonic_ns() - seat.started
                 self.tally.add(seat.started - ended.submitted, run, failed=seat.failed)
                 seat.done += 1
+                seat.errored += seat.failed
             while len(self.queue) and len(self.seats) <= self.most:
                 task = self.queue.take()
                 if self.begin(task):
@@ -339,7 +340,7 @@ class ThreadEngine:
 
     def _row(self, seat: Seat) -> WorkerRow:
         task = seat.task
-        return WorkerRow(
+        row = WorkerRow(
             pid=seat.native_id,
             state=seat.state,
             task=None if task is None else task.name,
@@ -348,6 +349,7 @@ class ThreadEngine:
             tasks_done=seat.done,
             age=time.monotonic() - seat.born_at,
         )
+        return worker_row(row, seat.identity, seat.errored)
 
     def health(self) -> Health:
         """ok, degraded or failed, with the reasons."""

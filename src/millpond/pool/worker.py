@@ -24,9 +24,9 @@ from multiprocessing.process import current_process
 from types import CoroutineType
 from typing import Any, NamedTuple
 
+from millpond.pool import main_module, wire
 from millpond.pool import page as layout
-from millpond.pool import wire
-from millpond.pool.main_module import load
+from millpond.pool.kernel import eventfd_read
 from millpond.pool.memory import fresh
 from millpond.pool.outbox import Outbox
 from millpond.pool.page import Page
@@ -76,7 +76,8 @@ class Worker:
         self.outbox = Outbox(sock, self.page, bell)
         self.setup = Setup("process", 1, None, False, None, None, b"")
         self.born = time.monotonic()
-        self.retiring = False
+        self.worn: str | None = None  # why it may run no further task
+        self.watched = False  # is there anything to look at between tasks?
         self.forked = False
         self.statm: int | None = None
         os.register_at_fork(after_in_child=self._note_fork)
@@ -95,7 +96,7 @@ class Worker:
         if kind == wire.DEFINE:
             self._define(frame.body)
         elif kind == wire.MAIN:
-            self._define_main(frame.body)
+            main_module.define(bytes(frame.body))
         elif kind == wire.RESET:
             self.outbox.send(wire.RESET_DONE, b"")
         elif kind == wire.EXIT:
@@ -110,14 +111,6 @@ class Worker:
         # Unpickled inside the first task that calls it, so that a failing import is that task's error
         self.functions.pop(number, None)
         self.unread[number] = bool(by_value), bytes(body[10:])
-
-    def _define_main(self, body: Any) -> None:
-        main = sys.modules["__main__"]
-        try:
-            name, value = load(body)
-            setattr(main, name, value)
-        except Exception:  # the task that needs it will fail with the reason
-            traceback.print_exc()
 
     def _large(self, frame: wire.Frame) -> Call:
         [(number, submitted, function, flags, payload, _)] = _split(frame.body[:-4])
@@ -135,7 +128,7 @@ class Worker:
                 content = marshal.loads(payload)  # noqa: S302  our own parent wrote it
             else:
                 if flags & wire.INLINE:
-                    return load(payload, buffers)  # type: ignore[no-any-return]
+                    return pickle.loads(payload, buffers=buffers)  # type: ignore[no-any-return]
                 content = pickle.loads(payload, buffers=buffers) if buffers else pickle.loads(payload)
             function = self.functions.get(number) or self._load(number)
         except BaseException as error:
@@ -146,12 +139,7 @@ class Worker:
 
     def _load(self, number: int) -> Callable[..., Any]:
         by_value, data = self.unread[number]
-        function: Callable[..., Any]
-        if by_value:
-            name, function = load(data)
-            setattr(sys.modules["__main__"], name, function)
-        else:
-            function = load(data)
+        function: Callable[..., Any] = main_module.function_at(data) if by_value else pickle.loads(data)
         self.functions[number] = function
         return function
 
@@ -193,6 +181,8 @@ class Worker:
 
     def over_budget(self) -> str | None:
         """Which budget this worker has used up, looked at between tasks."""
+        if self.worn is not None:
+            return self.worn
         setup = self.setup
         if setup.memory_soft_limit is not None:
             if self.statm is None:
@@ -205,6 +195,10 @@ class Worker:
             return "age"
         return None
 
+    def wear_out(self, reason: str) -> None:
+        """The task that runs is the last of this worker."""
+        self.worn, self.watched = reason, True
+
     # --- the loop --------------------------------------------------------------------------------
     def serve(self) -> None:
         """Run tasks one after the other until told to leave."""
@@ -215,8 +209,8 @@ class Worker:
                     self._run_all(calls)
 
     def _run_all(self, calls: list[Call]) -> None:
-        words, clock, take, run = self.page.words, time.monotonic_ns, os.eventfd_read, self.run
-        outbox, slot, watched = self.outbox, layout.SLOTS, self._watched()
+        words, clock, take, run = self.page.words, time.monotonic_ns, eventfd_read, self.run
+        outbox, slot = self.outbox, layout.SLOTS
         waits: list[int] = []
         runs: list[int] = []
         errors = items = 0
@@ -249,15 +243,12 @@ class Worker:
             value = None
             waits.append(start - call[1])
             runs.append(end - start)
-            if watched and (reason := self.over_budget()) is not None:
+            if self.watched and (reason := self.over_budget()) is not None:
                 break
         outbox.flush()  # before counting: somebody may be waiting
         outbox.count(waits, runs, errors, items)
         if reason is not None:
             self.retire(reason)
-
-    def _watched(self) -> bool:
-        return self.setup.memory_soft_limit is not None or self.setup.max_age is not None
 
     def retire(self, reason: str) -> None:
         """Stop taking tasks and say so; the parent recalls the rest and sends EXIT."""
@@ -371,6 +362,7 @@ def prepare(worker: Worker, initializer: Initializer | None) -> None:
         for frame in worker.reader.read():
             if frame.kind == wire.SETUP:
                 worker.setup, told = pickle.loads(frame.body), True
+                worker.watched = (worker.setup.memory_soft_limit, worker.setup.max_age) != (None, None)
                 current_process().authkey = worker.setup.authkey
             else:
                 worker.calls(frame)
@@ -378,7 +370,7 @@ def prepare(worker: Worker, initializer: Initializer | None) -> None:
         if initializer is not None:
             initializer[0](*initializer[1])
         elif worker.setup.initializer is not None:
-            function, args = load(worker.setup.initializer)
+            function, args = pickle.loads(worker.setup.initializer)
             function(*args)
     except BaseException as error:
         worker.outbox.send(wire.FAILED, worker.outbox.pack_error(error))

@@ -16,6 +16,9 @@ Need = Literal["none", "read", "figures", "admin"]
 Scope = Literal["none", "read", "admin"]
 Shown = Literal["nothing", "right", "wrong", "expired"]  # what became of the token that came along
 
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+MOST_HOPS = 20  # proxies one behind the other
 READS = frozenset({"GET", "HEAD"})
 CHANGES = frozenset({"POST", "PUT", "DELETE"})
 OPEN = frozenset({"/", "/livez", "/readyz", "/favicon.ico", "/api/v1/session"})  # carry no data of jobs
@@ -61,7 +64,8 @@ def judge(
     if need == "admin":
         if scope == "read":
             return Refused("needs-admin", "a read token can change nothing and not read the audit log")
-        return Refused("no-token", "every change needs the admin token")
+        what = "the audit log" if path in PRIVATE else "every change"
+        return Refused("no-token", f"{what} needs the admin token")
     is_open = open_figures if need == "figures" else open_reads
     return None if is_open or scope == "read" else Refused("no-token", "this needs a token")
 
@@ -108,6 +112,45 @@ def may_read(path: str, site: str | None, mode: str | None) -> bool:
     if site in (None, "same-origin", "none") or mode == "navigate":
         return True
     return not path.startswith("/api/") and path not in FIGURES
+
+
+def client_of(peer: str, forwarded: str, proxies: Collection[Network]) -> str:
+    """Who asks: the peer, or, behind proxies that are trusted, the last address that none of them has.
+
+    Each proxy writes the address that it was asked from behind the others' words. What stands before that of
+    a stranger is the stranger's own word and could be any address: it is not read.
+    """
+    found = peer
+    for said in reversed(forwarded.replace(";", ",").split(",")[-MOST_HOPS:]):
+        if not is_one_of(found, proxies):
+            break
+        name = host_of(said.strip()) or said.strip(" []")
+        try:
+            found = str(ipaddress.ip_address(name))
+        except ValueError:
+            break
+    return found
+
+
+def is_one_of(address: str, networks: Collection[Network]) -> bool:
+    """Is the address one of these networks'?"""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return any(found.version == network.version and found in network for network in networks)
+
+
+def counted_as(address: str) -> str:
+    """What bounds by address count: whoever has one address of IPv6 has the 2**64 beside it, too."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if found.version == 4:
+        return str(found)
+    mapped = found.ipv4_mapped
+    return str(mapped or ipaddress.ip_network((found, 64), strict=False))
 
 
 def is_public(host: str) -> bool:

@@ -69,4 +69,4 @@ def _refunded(memory: Memory, unstarted: int) -> Memory:
     if not isinstance(memory, Memory):
         return memory
     starts = None if memory.starts is None else memory.starts + unstarted
-    return Memory(memory.decided_at, starts, memory.gain, memory.own)
+    return memory._replace(starts=starts)

@@ -23,7 +23,7 @@ Gate = Literal["run", "probe", "disabled", "breaker"]
 Result = Literal["success", "failure", "neutral"]
 
 # Ends of a tick that say nothing about the task: somebody or something else ended it.
-NEUTRAL_DEATHS = frozenset({"lost", "preempted", "infrastructure", "resources", "damaged"})
+NEUTRAL_DEATHS = frozenset({"lost", "preempted", "infrastructure", "resources", "damaged", "unknown"})
 
 
 class BreakerRule(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -70,6 +70,11 @@ def phase(breaker: Breaker, now: Instant) -> Phase:
         return "closed"
     ready = breaker.probe_at is not None and now >= breaker.probe_at
     return "half-open" if ready or breaker.probing is not None else "open"
+
+
+def runs_from(breaker: Breaker, now: Instant) -> Instant | None:
+    """From when on ticks may run; None: not until it is enabled."""
+    return breaker.probe_at if phase(breaker, now) == "open" else now
 
 
 def gate(breaker: Breaker, now: Instant) -> Gate:

@@ -34,9 +34,6 @@ class TaskEstimate(NamedTuple):
     weight: float = 0.0  # runs behind the mean, at most MEMORY
     middle: float = 0.0  # of the logarithm: its mean
     spread: float = 0.0  # and its variance
-    completed: int = 0
-    logs: float = 0.0
-    squares: float = 0.0
 
     @property
     def rate(self) -> float:
@@ -57,11 +54,11 @@ class TaskEstimate(NamedTuple):
         slow = self.slow + (rate - self.slow) * -math.expm1(-elapsed / SLOW)
         return TaskEstimate(fast, slow, *self[2:])
 
-    def finished(self, seconds: float, times: int = 1) -> TaskEstimate:
-        """After one more run, or several of which one was kept."""
+    def finished(self, seconds: float) -> TaskEstimate:
+        """After one more run."""
         seconds = max(seconds, SHORTEST)
         log = math.log(seconds)
-        weight = min(self.weight + 1.0, MEMORY)  # a sampled one tells no more than any other
+        weight = min(self.weight + 1.0, MEMORY)
         step = 1.0 / weight
         clipped = min(seconds, WINSOR * self.mean) if self.weight else seconds
         off = log - self.middle
@@ -72,9 +69,6 @@ class TaskEstimate(NamedTuple):
             weight,
             self.middle + off * step,
             (1.0 - step) * (self.spread + off * off * step),
-            self.completed + times,
-            self.logs + times * log,
-            self.squares + times * log * log,
         )
 
 
@@ -100,16 +94,15 @@ class Estimates(NamedTuple):
         now: float,
         arrived: Mapping[str, float],
         finished: Iterable[tuple[str, float]] = (),
-        times: int = 1,
     ) -> Estimates:
-        """What is known at `now`, with what arrived and finished since the last look. Where only a sample of
-        the runs was kept, each of them stands for `times` runs.
+        """What is known at `now`, with what arrived and finished since the last look. A sample of the runs
+        is enough.
 
         A clock that stood still or went back teaches nothing about rates.
         """
         tasks = dict(self.tasks)
         for task, seconds in finished:
-            tasks[task] = tasks.get(task, UNKNOWN).finished(seconds, times)
+            tasks[task] = tasks.get(task, UNKNOWN).finished(seconds)
         elapsed = 0.0 if self.counted_at is None else now - self.counted_at
         if self.counted_at is not None and elapsed <= 0:
             return Estimates(_trimmed(tasks), self.counted_at if elapsed == 0 else now)
@@ -155,7 +148,7 @@ class Estimates(NamedTuple):
             weight = max(known.weight, 1.0)
             mean = (mean * weight + sum(long)) / (weight + len(long))
         spread = known.spread if known.weight >= KNOWN else ANY_SPREAD
-        return TaskLoad(task, known.rate, mean, waiting, known.completed, known.logs, known.squares, spread)
+        return TaskLoad(task, known.rate, mean, waiting, spread)
 
     def _usual(self) -> float:
         """What a task takes of which nothing is known: what the others take."""
@@ -209,5 +202,5 @@ def _trimmed(tasks: dict[str, TaskEstimate]) -> dict[str, TaskEstimate]:
     """At most MOST_TASKS: a store may hold any number of names."""
     if len(tasks) <= MOST_TASKS:
         return tasks
-    kept = sorted(tasks, key=lambda name: (tasks[name].rate, tasks[name].completed), reverse=True)
+    kept = sorted(tasks, key=lambda name: (tasks[name].rate, tasks[name].weight), reverse=True)
     return {name: tasks[name] for name in kept[:MOST_TASKS]}

@@ -61,6 +61,16 @@ class Released(NamedTuple):
     held: tuple[Held, ...]
 
 
+def check_endless(pairs: Iterable[Pair], endless: Collection[str]) -> None:
+    """Refuse that a task which never ends excludes others: they would never run."""
+    for name in sorted({name for pair in pairs for name in pair} & set(endless)):
+        others = listed(sorted({other for pair in pairs if name in pair for other in pair} - {name}))
+        raise OptionError(
+            f"{name!r} is continuous and excludes {others}, which would never run: it runs for ever. Let the "
+            "continuous task look by itself whether it may go on"
+        )
+
+
 def pairs_of(blocks: Mapping[str, Collection[str]], known: Collection[str]) -> frozenset[Pair]:
     """The pairs that exclude one another: blocking is mutual, whoever said it."""
     for name, others in blocks.items():

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from millpond.job import ENDS, MICROSECONDS, Instant, Job, JobState
+from millpond.rules.known import Known, is_known
 
 
 class QueueFacts(Protocol):
@@ -17,6 +18,8 @@ class QueueFacts(Protocol):
     def paused(self) -> bool: ...
     @property
     def rate(self) -> float | None: ...
+    @property
+    def states(self) -> Mapping[JobState, int]: ...
 
 
 class Facts(Protocol):
@@ -29,9 +32,16 @@ class Facts(Protocol):
 
 
 def why(
-    job: Job, parents: Sequence[Job], facts: Facts, now: Instant, short: Mapping[str, str] | None = None
+    job: Job,
+    parents: Sequence[Job],
+    facts: Facts,
+    now: Instant,
+    *,
+    short: Mapping[str, str] | None = None,
+    live: Sequence[Known] | None = None,
 ) -> str:
-    """One sentence. `short` is what nodes say their tasks wait for: memory, cores, tokens."""
+    """One sentence. `short` is what nodes say their tasks wait for: memory, cores, tokens; `live` what the
+    nodes that have a lease serve and know, None if that was not asked."""
     lacking = (short or {}).get(job.task)
     if lacking is not None and job.started_at is None and job.state in (JobState.QUEUED, JobState.RUNNING):
         return f"It waits for {lacking}."
@@ -41,9 +51,9 @@ def why(
         case JobState.SCHEDULED:
             return _scheduled(job, now)
         case JobState.QUEUED:
-            return _queued(job, facts, now)
+            return _queued(job, facts, now, live)
         case JobState.RUNNING:
-            return _running(job, now)
+            return _running(job, now, live or ())
         case JobState.COMPLETED:
             return f"It completed {_since(job.finished_at, now)} ago."
         case _:
@@ -66,8 +76,11 @@ def _blocked(job: Job, parents: Sequence[Job]) -> str:
     return f"It waits for {len(waiting)} of {len(job.depends_on)} jobs it depends on: {named}."
 
 
-def _running(job: Job, now: Instant) -> str:
+def _running(job: Job, now: Instant, live: Sequence[Known]) -> str:
     ending = "; its end was asked for" if job.cancelling else ""
+    for node in live:
+        if job.id in node.unrecorded:
+            return f"It has ended on node {job.node}, but {node.unrecorded[job.id]}."
     if job.started_at is None:
         return f"Node {job.node} has claimed it and will begin it soon{ending}."
     return f"It has run for {_since(job.started_at, now)} on node {job.node}{ending}."
@@ -79,7 +92,7 @@ def _scheduled(job: Job, now: Instant) -> str:
     return f"It is due in {span(left)}{again}."
 
 
-def _queued(job: Job, facts: Facts, now: Instant) -> str:
+def _queued(job: Job, facts: Facts, now: Instant, live: Sequence[Known] | None) -> str:
     settings = next((queue for queue in facts.queues if queue.queue == job.queue), None)
     if settings is not None and settings.paused:
         return f"Its queue {job.queue!r} is paused."
@@ -87,8 +100,51 @@ def _queued(job: Job, facts: Facts, now: Instant) -> str:
         return f"It waits for room at slot {job.parked!r}: as many jobs as it allows are running."
     if not facts.nodes:
         return f"No node is running: start one with `millpond run` that serves queue {job.queue!r}."
-    limited = f"; the queue is limited to {settings.rate:g} a second" if settings and settings.rate else ""
-    return f"It has been in line in queue {job.queue!r} for {_since(job.run_at, now)}{limited}."
+    unfit = None if live is None else _no_node(job, live)
+    if unfit is not None:
+        return unfit
+    number = settings.states.get(JobState.QUEUED, 0) if settings is not None else 0
+    crowd = f", one of {number:,} jobs" if number > 1 else ""
+    cause = _limited(settings, number) or _full(job.queue, live or ())
+    return f"It has been in line in queue {job.queue!r} for {_since(job.run_at, now)}{crowd}{cause}."
+
+
+def _limited(queue: QueueFacts | None, number: int) -> str:
+    """What the rate of a queue means for those in its line."""
+    if queue is None or not queue.rate:
+        return ""
+    taking = f": so many take {span(number / queue.rate)} at least" if number > 1 else ""
+    return f"; the queue is limited to {queue.rate:g} a second{taking}"
+
+
+def _full(queue: str, live: Sequence[Known]) -> str:
+    """Why no worker takes it, where the nodes that serve the queue say that all of theirs are busy."""
+    crews = [crew for node in live for crew in node.crews(queue)]
+    if not crews or any(crew.running < crew.count * crew.concurrency for crew in crews):
+        return ""
+    workers, most = sum(crew.count for crew in crews), sum(crew.most for crew in crews)
+    busy = "the one worker for it is busy" if workers == 1 else f"all {workers:,} workers for it are busy"
+    busy = busy if workers else "no worker for it has started yet"
+    if any(crew.count < crew.most for crew in crews):
+        return f"; {busy}, and up to {most:,} may be started"
+    more = f"`millpond pools set {crews[0].name} --workers MIN:MAX` allows more"
+    return f"; {busy}, and pool {crews[0].name!r} is at its maximum: {more}"
+
+
+def _no_node(job: Job, live: Sequence[Known]) -> str | None:
+    """Why none of the live nodes will take the job; None if one may."""
+    serving = [node for node in live if node.may_serve(job.queue)]
+    if not serving:
+        return (
+            f"No live node serves queue {job.queue!r}: start one with `millpond run --queue {job.queue}`, or "
+            f"let a pool serve it: app.pool(..., queues=[..., {job.queue!r}])."
+        )
+    if not is_known(serving, job.task):
+        return (
+            f"No live node that serves queue {job.queue!r} knows task {job.task!r}: start one whose code has "
+            f"it; if the task was renamed, give it aliases=[{job.task!r}]."
+        )
+    return None
 
 
 def _since(instant: Instant | None, now: Instant) -> str:

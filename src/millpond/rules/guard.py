@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import math
 
-from msgspec.structs import replace
-
 from millpond.rules.observation import Decision, Limits, Memory, Observation
 
 STALE = 5.0  # seconds after which data are too old to act on
@@ -55,8 +53,10 @@ def held(
         oldest=observation.oldest,
         max_wait=max_wait,
         note=reason,
+        queue_depth=observation.waiting,
+        busy_workers=observation.busy,
     )
-    return decision, memory._replace(decided_at=now, gain=replace(memory.gain, window=None))
+    return decision, memory._replace(decided_at=now)
 
 
 def idle_timeout(limits: Limits) -> float:
@@ -97,7 +97,6 @@ def bounded(
     need: int,
     observation: Observation,
     useful: int,
-    gain_cap: float | None = None,
     budget: float = math.inf,
 ) -> Bounded:
     """As many as are needed, within the caps; the minimum whatever the caps say. `useful` is the demand: more
@@ -106,8 +105,6 @@ def bounded(
     lowest, allowed, name = least(limits), limits.most, "max"
     if room is not None and room < allowed:
         allowed, name = room, observation.cap_reason
-    if gain_cap is not None and gain_cap < allowed:
-        allowed, name = int(gain_cap), "gain"
     cap = allowed
     if useful < cap and alive < cap and limits.start_cost <= DEAR_START:
         cap, name = max(alive, useful), "demand"

@@ -37,6 +37,8 @@ class PoolFacts(Protocol):
     @property
     def oldest_wait(self) -> float | None: ...
     @property
+    def rates(self) -> Mapping[str, float]: ...
+    @property
     def status(self) -> Status: ...
     @property
     def reasons(self) -> Sequence[str]: ...
@@ -57,6 +59,10 @@ class NodeFacts(Protocol):
     def unsettled(self) -> int: ...
     @property
     def unsettled_bytes(self) -> int: ...
+    @property
+    def unrecorded(self) -> Sequence[str]: ...
+    @property
+    def schema_trouble(self) -> str | None: ...
     @property
     def pools(self) -> Sequence[PoolFacts]: ...
 
@@ -134,12 +140,16 @@ def is_ready(node: NodeFacts, *, deaf_after: float = DEAF_AFTER) -> Verdict:
         why = f": {node.store_trouble}" if node.store_trouble else ""
         reason = "store" if node.store_trouble else "deaf"
         return Verdict(False, reason, f"no round with the store for {node.round_age:.0f} s{why}")
+    if node.schema_trouble is not None:
+        return Verdict(False, "schema", node.schema_trouble)
     if node.lease_left <= 0:
         return Verdict(False, "lease", "the lease has run out, so nothing may be claimed")
     if node.unsettled_bytes >= MOST_UNSETTLED:
         return Verdict(False, "full", f"{node.unsettled_bytes:,} bytes of outcomes wait for the store")
     if node.pools and all(pool.status != "ok" for pool in node.pools):
         return Verdict(False, "pools", "no pool can run jobs: " + "; ".join(_troubles(node.pools)))
+    if node.unrecorded:  # it takes work all the same: the others are settled
+        return Verdict(True, "unrecorded", "; ".join(node.unrecorded))
     return Verdict(True)
 
 
@@ -167,11 +177,21 @@ def _concerns_of(pool: PoolFacts) -> Iterable[Concern]:
         yield Concern("pool", pool.name, "; ".join(_troubles([pool])))
     crowd = CROWD * pool.most * pool.concurrency
     if pool.waiting > crowd:
-        sentence = f"{pool.waiting:,} jobs are in line, {pool.most * pool.concurrency:,} can run at once"
+        cause = _limits(pool) or f"{pool.most * pool.concurrency:,} can run at once"
+        sentence = f"{pool.waiting:,} jobs are in line, {cause}"
         yield Concern("backing_up", pool.name, sentence, pool.waiting, crowd)
     if pool.max_wait is not None and pool.oldest_wait is not None and pool.oldest_wait > pool.max_wait:
+        limits = _limits(pool)
         sentence = f"the first job in line has waited {pool.oldest_wait:.1f} s of {pool.max_wait:g} s"
+        sentence += f"; {limits}" if limits else ""
         yield Concern("wait", pool.name, sentence, pool.oldest_wait, pool.max_wait)
+
+
+def _limits(pool: PoolFacts) -> str:
+    """The rates that hold jobs back: there, more workers would not help."""
+    return " and ".join(
+        f"queue {queue} is limited to {rate:g} a second" for queue, rate in pool.rates.items()
+    )
 
 
 def _troubles(pools: Sequence[PoolFacts]) -> Iterable[str]:

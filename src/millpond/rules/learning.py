@@ -37,12 +37,22 @@ def see(seen: Seen, value: float, now: float, weight: float = 1.0) -> Seen:
 
 def percentile(seen: Seen, share: float) -> float | None:
     """The upper bound of the bucket in which the percentile lies; None if nothing was seen."""
+    place = _place(seen, share)
+    return None if place is None else upper(place)
+
+
+def at_least(seen: Seen, share: float) -> float:
+    """The lower bound of that bucket: what the percentile certainly is; 0 if nothing was seen."""
+    return upper((_place(seen, share) or 1) - 1)
+
+
+def _place(seen: Seen, share: float) -> int | None:
     wanted = share * sum(seen.weights.values())
     total = 0.0
     for place in sorted(seen.weights):
         total += seen.weights[place]
         if total >= wanted - 1e-9:
-            return upper(place)
+            return place
     return None
 
 
@@ -76,6 +86,22 @@ class Learned(NamedTuple):
         found = percentile(self.memory, MEMORY_SHARE) or 0.0
         return max(int(found * 1e6 * MARGIN), self.raised if now < self.raised_until else 0)
 
+    def memory_for(self, declared: int, now: float) -> int:
+        """Bytes to set aside for a job that declares so many: these, unless jobs of its task hold more.
+
+        Against a declaration counts only what was certainly held. The margin and the width of a bucket are
+        for tasks that declare nothing: with them a task that declares 500 MB and holds 470 would count as
+        539 MB, and only one of its jobs would run in a budget of 1 GB.
+        """
+        raised = self.raised if now < self.raised_until else 0
+        if max(raised, int(at_least(self.memory, MEMORY_SHARE) * 1e6)) <= declared:
+            return declared
+        return max(declared, self.memory_request(now))
+
+    def cpu_for(self, declared: float) -> float:
+        """The same in cores."""
+        return declared if at_least(self.cpu, CPU_SHARE) <= declared else max(declared, self.cpu_request())
+
     def cpu_request(self) -> float:
         """Cores to set aside, in tenths."""
         found = percentile(self.cpu, CPU_SHARE) or 0.0
@@ -95,8 +121,9 @@ class Learned(NamedTuple):
         return self._replace(run=see(self.run, run, now))
 
     def after_shortage(self, now: float, *, had: int, used: int, double: bool) -> Learned:
-        """Memory ran out under a job that had been given `had` bytes and was last seen with `used`."""
-        wanted = max(int(used * MARGIN), 2 * had if double else 0, self.raised)
+        """Memory ran out under a job that was given `had` bytes and was last seen with `used`. If it used
+        less, other programs had the rest, and it needs no more than before."""
+        wanted = max(int(used * MARGIN) if used > had else 0, 2 * had if double else 0, self.raised)
         seen = see(self.memory, used / 1e6, now) if used else self.memory
         return self._replace(memory=seen, raised=wanted, raised_until=now + RAISED_FOR)
 

@@ -29,6 +29,8 @@ from millpond.job import (
     Snoozed,
     TimedOut,
     Transition,
+    Unknown,
+    Unread,
     Unsatisfiable,
 )
 from millpond.rules.retry import delay_after
@@ -55,7 +57,7 @@ STEPS: dict[tuple[JobState, JobState], str] = {
     (QUEUED, DEAD): "its record is damaged",
     (RUNNING, COMPLETED): "returned",
     (RUNNING, QUEUED): "released, its worker or node died, or to be tried again at once",
-    (RUNNING, SCHEDULED): "raised or timed out and will be tried again, or snoozed",
+    (RUNNING, SCHEDULED): "raised or timed out and will be tried again, snoozed, or given back for a while",
     (RUNNING, DEAD): "a budget is used up, or trying again would be in vain",
     (RUNNING, CANCELLED): "cancelled while it ran",
     (DEAD, QUEUED): "replayed",
@@ -88,16 +90,18 @@ def settle(job: Job, outcome: Outcome, now: Instant) -> Transition:
             return _end(job, DEAD, reason="result", attempt=job.attempt + 1)
         case Raised():
             return _failed(job, now, "failed", final=outcome.final, retry_in=outcome.retry_in)
+        case Unread():
+            return _failed(job, now, "failed")
         case TimedOut():
             return _failed(job, now, "timeout")
-        case Crashed() | OutOfMemory() | Lost() | Unsatisfiable():
+        case Crashed() | OutOfMemory() | Lost() | Unsatisfiable() | Unknown():
             return _cut_short(job, outcome)
         case Snoozed():
             return _again(job, now, outcome.delay)
         case Cancelled():
             return _end(job, CANCELLED, reason=outcome.reason, attempt=job.attempt + 1)
         case Released():
-            return _same_place(job, alone=job.alone)
+            return _given_back(job, outcome, now)
         case _:
             assert_never(outcome)
 
@@ -129,7 +133,7 @@ def _failed(
     return _again(job, now, delay, attempt=job.attempt + 1, errors=errors)
 
 
-def _cut_short(job: Job, outcome: Crashed | OutOfMemory | Lost | Unsatisfiable) -> Transition:
+def _cut_short(job: Job, outcome: Crashed | OutOfMemory | Lost | Unsatisfiable | Unknown) -> Transition:
     """The function did not come to an end of its own."""
     match outcome:
         case Crashed():
@@ -140,6 +144,18 @@ def _cut_short(job: Job, outcome: Crashed | OutOfMemory | Lost | Unsatisfiable) 
             return _lost(job, outcome)
         case Unsatisfiable():
             return _end(job, DEAD, reason="resources", attempt=job.attempt)
+        case Unknown():
+            return _end(job, DEAD, reason="unknown", attempt=job.attempt)
+
+
+def _given_back(job: Job, outcome: Released, now: Instant) -> Transition:
+    """Nothing is charged. A job that is not due at once keeps its rank: it stands where it stood when its
+    time has come, and since when it has been due can still be told (`rules/known.py`)."""
+    again = _same_place(job, alone=job.alone)
+    if not outcome.retry_in:
+        return again
+    run_at = now + round(outcome.retry_in * MICROSECONDS)
+    return msgspec.structs.replace(again, state=SCHEDULED, run_at=run_at)
 
 
 def _crashed(job: Job, outcome: Crashed) -> Transition:

@@ -6,7 +6,7 @@ in the simulator alike, so that a decision can be stored, replayed and explained
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -30,9 +30,6 @@ class TaskLoad(NamedTuple):
     rate: float = 0.0  # arrivals a second
     service: float = 1.0  # mean seconds of a run
     waiting: int = 0
-    completed: int = 0  # runs so far, of which:
-    logs: float = 0.0  # the sum of the logarithms of their seconds
-    squares: float = 0.0  # the sum of the squares of these
     spread: float = 1.0  # of a run's logarithm, its variance: next to 0 where all take the same time
 
 
@@ -44,9 +41,6 @@ class Line(Struct, frozen=True, gc=False):
     rate: float  # arrivals a second
     load: float  # seconds of work that arrive in a second
     spread: float  # of those in line: the sum of how much their seconds vary
-    completed: int
-    logs: float
-    squares: float
 
 
 class Observation(NamedTuple):
@@ -63,6 +57,7 @@ class Observation(NamedTuple):
     cap: int | None = None  # workers that the machine has room for; None when it has plenty
     cap_reason: str = "resources"  # what is scarce: memory, cpu, tokens
     measured_at: float = 0.0  # when this was true
+    arrived: int | None = None  # jobs that have come, ever: by its growth the ages of those in line are known
     trouble: str = ""  # why it cannot be trusted, when it cannot
 
     @property
@@ -81,45 +76,17 @@ class Observation(NamedTuple):
     def line(self) -> Line:
         """The tasks, added up: once for all that a policy asks of them."""
         waiting, work, rate, load, spread = 0, 0.0, 0.0, 0.0, 0.0
-        completed, logs, squares = 0, 0.0, 0.0
-        for _, arrivals, service, number, runs, log, square, varies in self.tasks:
+        for _, arrivals, service, number, varies in self.tasks:
             if number:
                 waiting += number
                 work += number * service
                 spread += number * varies
             rate += arrivals
             load += arrivals * service
-            completed += runs
-            logs += log
-            squares += square
-        return Line(waiting, work, rate, load, spread, completed, logs, squares)
+        return Line(waiting, work, rate, load, spread)
 
 
-class GainWindow(Struct, frozen=True, gc=False):
-    """A stretch of time in which work was waiting: how many worked, what they finished, how long it took."""
-
-    began_at: float
-    completed: int  # while it is open: runs before it began; then: runs in it
-    logs: float = 0.0  # the same of the sums of logarithms
-    squares: float = 0.0
-    workers: float = 0.0  # while it is open the sum of samples, then their mean
-    samples: int = 0
-    rate: float = 0.0  # jobs finished in a second
-    log: float = 0.0  # the mean logarithm of their seconds
-    error: float = 0.0  # the standard error of that mean
-
-
-class Gain(Struct, frozen=True):
-    """What is known about growth that did not help; see `rules.gain`."""
-
-    cap: float | None = None  # workers beyond which nothing was gained
-    moved_at: float = 0.0  # when the cap was set or lifted
-    reference: GainWindow | None = None  # with fewer workers than now
-    window: GainWindow | None = None  # the one that is open
-    before: GainWindow | None = None  # a trial is on, and this was before it
-    proven: bool = False  # a trial with fewer workers has finished as much
-    quiet_until: float = 0.0  # no trial before
-    lift_after: float = 60.0  # seconds after which a few more are tried
+Arrivals = tuple[tuple[float, int], ...]
 
 
 class Memory(NamedTuple):
@@ -127,8 +94,16 @@ class Memory(NamedTuple):
 
     decided_at: float | None = None
     starts: float | None = None  # workers that may be started at once; None: a full bucket
-    gain: Gain = Gain()
+    arrivals: Arrivals = ()  # how many jobs had come at which moments of the last wait
     own: Any = None  # what a policy of another kind remembers
+
+
+Action = Literal["grow", "shrink", "stay"]
+
+
+def action_of(current: int, target: int) -> Action:
+    """The direction from one size to another."""
+    return "grow" if target > current else "shrink" if target < current else "stay"
 
 
 class Decision(Struct, frozen=True):
@@ -143,7 +118,7 @@ class Decision(Struct, frozen=True):
     backlog: float = 0.0  # more than there are, for what waits
     demand: int = 0  # busy and waiting: more would have nothing to do
     limit: int = 0  # the smallest of the caps
-    binding: str = ""  # the term that decided: backlog, base, running, demand, min, max, gain, hold, …
+    binding: str = ""  # the term that decided: backlog, base, running, demand, min, max, hold, …
     oldest: float = 0.0
     max_wait: float | None = None
     note: str = ""  # for the sentence: why it was held, what the policy counts
@@ -151,6 +126,23 @@ class Decision(Struct, frozen=True):
     eager: float = 0.1  # seconds after which a job that finds nobody idle is worth another decision
     again: float | None = None  # seconds after which to decide again in any case; None: with the next round
     need: int | None = None  # before the pool and the machine bound it; None: `wanted` is all that is known
+    queue_depth: int | None = None  # jobs that wait for a worker; None: the policy did not tell
+    busy_workers: int | None = None  # the same
+
+    @property
+    def current(self) -> int:
+        """Workers there are, with those on their way."""
+        return self.alive
+
+    @property
+    def target(self) -> int:
+        """Workers there should be."""
+        return min(self.wanted, self.alive - self.leave) if self.leave else self.wanted
+
+    @property
+    def action(self) -> Action:
+        """What becomes of the pool."""
+        return action_of(self.current, self.target)
 
     @property
     def start(self) -> int:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from millpond.rules import gain, guard
-from millpond.rules.observation import Decision, Limits, Line, Memory, Observation, Policy
+from millpond.rules import guard
+from millpond.rules.observation import Arrivals, Decision, Limits, Line, Memory, Observation, Policy
 
 EVERY = 1.0  # seconds between decisions
 EAGER_SHARE = 0.05  # of the accepted wait: the least between decisions when a job finds nobody idle
 EAGER = (0.05, 1.0)  # its bounds in seconds
 DEFAULT_MAX_WAIT = 1.0  # for a pool that names none: nobody who said nothing expects to wait
+SAMPLED = 0.025  # of the accepted wait: how exactly the ages of those in line are known
 HEADROOM = 0.8  # of the accepted wait is planned for; the rest is for what no plan sees
 SHORTEST = 0.05  # of the accepted wait: however late it is, do not start the whole world
 UNEVEN = 0.4  # the variance of a run's logarithm from which on some are always about to end
@@ -38,15 +39,18 @@ class ScaleForWait(NamedTuple):
             observation = observation._replace(oldest=0.0)
         limits, line, alive = observation.limits, observation.line(), observation.alive
         waiting, poison = line.waiting, observation.poison
-        known = gain.learned(observation, line, memory.gain, now)
+        arrivals = self._remembered(observation, memory.arrivals, now)
         base = (self._base(limits, line) + poison) / limits.concurrency
-        backlog = self._more(observation, line, alive) if waiting else 0.0
+        late = self._late(observation, arrivals, waiting, now) if waiting else 0.0
+        backlog = max(late, self._more(observation, line)) if waiting else 0.0
         present = alive if waiting else observation.busy
         steady = round(base)
         need = max(steady, math.ceil(present + backlog - 1e-9))
-        budget = guard.tokens(observation, memory, now)
+        budget = max(
+            guard.tokens(observation, memory, now), math.ceil(late)
+        )  # the wait comes before the cost
         useful = guard.demand(observation, waiting)
-        wanted, binding, limit, leave = guard.bounded(need, observation, useful, known.cap, budget)
+        wanted, binding, limit, leave = guard.bounded(need, observation, useful, budget)
         if binding == "need":
             binding = "backlog" if backlog else "running" if need == present else "base"
         eager = self._eager() if waiting else 0.0
@@ -66,16 +70,42 @@ class ScaleForWait(NamedTuple):
             poison=poison,
             eager=eager,
             again=eager if waiting and alive < limits.most else None,
-            need=need if known.cap is None else min(need, int(known.cap)),
+            need=need,
+            queue_depth=waiting,
+            busy_workers=observation.busy,
         )
         if wanted > alive:
             budget -= wanted - alive
-        return decision, Memory(now, budget, known, memory.own)
+        return decision, Memory(now, budget, arrivals, memory.own)
 
     def _eager(self) -> float:
         return min(max(EAGER[0], EAGER_SHARE * self.max_wait), EAGER[1])
 
-    def _more(self, observation: Observation, line: Line, alive: int) -> float:
+    def _remembered(self, observation: Observation, arrivals: Arrivals, now: float) -> Arrivals:
+        """How many jobs had come at each moment, as far back as a job may wait."""
+        if observation.arrived is None or (arrivals and now - arrivals[-1][0] < self.max_wait * SAMPLED):
+            return arrivals
+        first, since = 0, now - self.max_wait
+        while first < len(arrivals) and arrivals[first][0] < since:
+            first += 1
+        return (*arrivals[first:], (now, observation.arrived))
+
+    def _late(self, observation: Observation, arrivals: Arrivals, waiting: int, now: float) -> float:
+        """How many more workers those jobs need that have waited for as long as is planned: a place for each.
+
+        Nothing is expected of places that are taken. What could be comes from run times, which may be
+        unknown, alike within a batch, or longer than a moment ago; so this keeps the wait when every estimate
+        is wrong. `tests/simulate/test_loads.py` has thousands of loads: without this, one in seven is late.
+        """
+        limits, arrived = observation.limits, observation.arrived
+        patience = self._slack(limits.start_cost, 0.0)
+        if arrived is None or observation.oldest < patience:
+            return 0.0
+        before = next((number for at, number in arrivals if at >= now - patience), arrived)
+        jobs = min(waiting, max(1, waiting - max(0, arrived - before)))  # without those that came later
+        return max(0.0, (jobs - _free(observation)) / limits.concurrency)
+
+    def _more(self, observation: Observation, line: Line) -> float:
         """How many workers beyond those there are would let everything in line begin in time.
 
         Within `slack` seconds a place whose job has r seconds to go begins about slack / r jobs, a free one
@@ -94,7 +124,7 @@ class ScaleForWait(NamedTuple):
         freed = 0.0
         for seconds in remaining:
             freed += 1.0 / seconds  # places that become free in a second
-        free = alive * limits.concurrency - len(remaining)
+        free = _free(observation)
         slack = self._slack(limits.start_cost, 0.0)
         even = 1.0 - line.spread / waiting / UNEVEN
         more = _short(waiting, slack, service, freed, even) - free
@@ -121,6 +151,11 @@ class ScaleForWait(NamedTuple):
         return slow * (load + SPARE / (1.0 + 3.0 * patience) * math.sqrt(load))
 
 
+def _free(observation: Observation) -> int:
+    """Places without a job, with those of workers on their way."""
+    return observation.alive * observation.limits.concurrency - len(observation.remaining)
+
+
 def _short(jobs: float, slack: float, service: float, freed: float, even: float) -> float:
     """How many free places so many jobs need to begin within `slack`, beside those that become free."""
     later = slack / service
@@ -130,7 +165,7 @@ def _short(jobs: float, slack: float, service: float, freed: float, even: float)
 
 
 class ScaleByDepth(NamedTuple):
-    """By the number of jobs in line: one worker more for every `up` of them, one less below `down`."""
+    """By the number of jobs in line: above `up` one worker more for every `up`, below `down` one less."""
 
     up: int
     down: int = 1
@@ -141,7 +176,7 @@ class ScaleByDepth(NamedTuple):
         if reason:
             return guard.held(observation, memory, now, reason)
         waiting, alive = observation.waiting, observation.alive
-        grow = math.ceil(waiting / self.up) if waiting >= self.up else 0
+        grow = math.ceil(waiting / self.up) if waiting > self.up else 0
         shrink = int(waiting < self.down and observation.idle > 0)
         need = max(alive, alive - observation.starting + grow) - shrink
         useful = guard.demand(observation, waiting)
@@ -159,6 +194,8 @@ class ScaleByDepth(NamedTuple):
             oldest=observation.oldest,
             note=f"{waiting} in line, one more worker for every {self.up}",
             need=need,
+            queue_depth=waiting,
+            busy_workers=observation.busy,
         )
         return decision, memory._replace(decided_at=now)
 
@@ -187,6 +224,8 @@ class Fixed(NamedTuple):
             binding="fixed" if wanted == self.workers else "min" if wanted > self.workers else scarce,
             oldest=observation.oldest,
             need=self.workers,
+            queue_depth=observation.waiting,
+            busy_workers=observation.busy,
         )
         return decision, memory._replace(decided_at=now)
 
@@ -213,19 +252,25 @@ def urgency(decision: Decision) -> float:
 
 
 # --- in words ---------------------------------------------------------------------------------------------
+SHOWN = 0.05  # seconds; a shorter wait would be shown as 0.0
 _CAPPED = {
     "max": "at its maximum",
     "min": "at its minimum",
     "demand": "more would have nothing to do",
-    "gain": "more workers finished no more",
     "budget": "too many starts lately",
     "warm": "with spares",
     "fixed": "a fixed number",
     "base": "for the load that keeps coming",
-    "running": "nothing waits",
-    "backlog": "",
     "depth": "",
 }
+
+
+def _in_line(decision: Decision, *, told: bool) -> str:
+    """What is to be said of the jobs that wait, where they alone have decided."""
+    depth = decision.queue_depth
+    if decision.binding == "backlog":
+        return "" if told or not depth else f"{depth} {'job waits' if depth == 1 else 'jobs wait'}"
+    return "these workers begin what waits in time" if depth else "nothing waits"
 
 
 def sentence(pool: str, decision: Decision) -> str:
@@ -236,11 +281,14 @@ def sentence(pool: str, decision: Decision) -> str:
     if decision.wanted != decision.alive:
         change += f" -> {decision.wanted}"
     parts = []
-    if decision.max_wait is not None and decision.oldest > 0:
+    if decision.max_wait is not None and decision.oldest >= SHOWN:
         parts.append(f"oldest wait {decision.oldest:.1f} s of {decision.max_wait:g} s")
     if decision.note:
         parts.append(decision.note)
-    parts.append(_CAPPED.get(decision.binding, f"capped by {decision.binding}"))
+    if decision.binding in ("running", "backlog"):
+        parts.append(_in_line(decision, told=bool(parts)))
+    else:
+        parts.append(_CAPPED.get(decision.binding, f"capped by {decision.binding}"))
     if decision.poison:
         parts.append(f"{decision.poison} held by jobs that take absurdly long")
     return f"{pool} {change}: " + "; ".join(part for part in parts if part)

@@ -8,9 +8,11 @@ misses nothing, however short its nodes live.
 
 from __future__ import annotations
 
+import math
 from typing import Literal, NamedTuple, get_args
 
 import msgspec
+from msgspec.structs import replace
 
 from millpond.errors import OptionError
 from millpond.job import MICROSECONDS, Instant
@@ -144,6 +146,11 @@ def plan(due: Due, now: Instant, activity: Activity, closed: str | None = None, 
     ticks = _folded(_verdicts(due, last, now, activity, closed), older, first, rows)
     coming = next_after(due.cadence, last[-1])
     return Plan(tuple(ticks), last[-1], None if coming is None else coming + due.offset)
+
+
+def first(due: Due) -> Due:
+    """The same for the first tick of a task that begins at once: it is never too late, and not spread."""
+    return due._replace(policy=replace(due.policy, start_deadline=math.inf), offset=0)
 
 
 def _verdicts(

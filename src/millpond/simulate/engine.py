@@ -65,6 +65,7 @@ class Simulation:
         self.memory: Any = Memory()
         self.estimates = Estimates(counted_at=0.0)
         self.arrived: Counter[str] = Counter()
+        self.came = 0  # jobs, so far
         self.finished: list[tuple[str, float]] = []
         self.keep = self.limits.least
         self.idle_timeout = 60.0
@@ -137,6 +138,7 @@ class Simulation:
             self.blocked.append(held)
             return
         self.arrived[task] += 1
+        self.came += 1
         self._line_up(held)
 
     def _line_up(self, held: Held) -> None:
@@ -197,6 +199,7 @@ class Simulation:
             released, self.blocked = self.blocked, []
             for _, service, task in released:
                 self.arrived[task] += 1
+                self.came += 1
                 self._line_up((self.now, service, task))
         elif kind == "loss":
             self._lose(amount)
@@ -263,10 +266,10 @@ class Simulation:
 
     def _skip(self) -> None:
         """Nothing has happened for long, and nobody is about to leave: go on shortly before something does.
-        The estimates fade over the gap as over its seconds; a cap that is still lifted takes its time."""
+        The estimates fade over the gap as over its seconds."""
         now, memory = self.now, self.memory
         is_ours = isinstance(memory, Memory)
-        if self._alive() > self.keep or self._is_out(now) or (is_ours and memory.gain.cap is not None):
+        if self._alive() > self.keep or self._is_out(now):
             return
         following = [span.start for span in self.faults.outages if span.start > now]
         following += [self.plagues[0][0]] if self.plagues else []
@@ -307,6 +310,7 @@ class Simulation:
             cap=cap,
             cap_reason=cap_reason,
             measured_at=now,
+            arrived=self.came,
             trouble="the store does not answer" if outage else "",
         )
 

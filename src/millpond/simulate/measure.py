@@ -42,7 +42,6 @@ class Report(NamedTuple):
     work_lost: float
     decisions: int
     held: int
-    gain_capped: int
     usage: Usage | None = None  # with a budget
 
     def document(self) -> dict[str, Any]:
@@ -102,7 +101,6 @@ def report(policy: str, run: Run, setting: Setting, bound: Bound) -> Report:
         work_lost=run.lost_seconds,
         decisions=run.decisions,
         held=run.held,
-        gain_capped=run.gain_capped,
         usage=run.usage,
     )
 

@@ -110,6 +110,5 @@ class Run(NamedTuple):
     minutes: tuple[Minute, ...]
     decisions: int
     held: int  # decisions that changed nothing because the data were doubtful
-    gain_capped: int  # decisions that were bound by the gain guard
     shrunk_in_outage: int  # workers that left while nothing could be measured
     usage: Usage | None = None  # with a budget

@@ -152,7 +152,7 @@ class Room:
         learned = self._learned.get(task) if task in self._peaks else None
         if learned is None:
             return declared
-        memory = min(learned.memory_request(now), self.budget.memory)
+        memory = min(learned.memory_for(declared.memory, now), self.budget.memory)
         if memory <= declared.memory or memory < max(LARGE, self.budget.memory // 100):
             return declared
         return declared._replace(memory=memory)

@@ -1,4 +1,4 @@
-"""The built-in scenarios S1 to S15: workloads that autoscalers find hard, the same for every seed.
+"""The built-in scenarios S1 to S19: workloads that autoscalers find hard, the same for every seed.
 
 Each is made of arrivals, a distribution of run times and what goes wrong meanwhile.
 """
@@ -86,6 +86,35 @@ def _two_tasks(share: float) -> Callable[[Workload, random.Random], Workload]:
     return change
 
 
+def _alike(made: Workload, chance: random.Random) -> Workload:
+    """Jobs that arrive at the same moment take alike long, and batches differ widely from each other: a mean
+    of 1, a squared coefficient of variation of 10."""
+    factors = {at: _HEAVY.draw(1, chance)[0] for at in dict.fromkeys(made.arrivals)}
+    pairs = zip(made.arrivals, made.services, strict=True)
+    return made._replace(services=array("d", (s * factors[at] for at, s in pairs)))
+
+
+def _shifting(made: Workload, chance: random.Random) -> Workload:
+    """Every ten minutes all jobs become longer or shorter."""
+    factors = [chance.choice((0.125, 0.5, 2.0, 8.0)) for _ in range(int(made.arrivals[-1] // 600) + 1)]
+    pairs = zip(made.arrivals, made.services, strict=True)
+    return made._replace(services=array("d", (s * factors[int(at // 600)] for at, s in pairs)))
+
+
+def _mixed(made: Workload, chance: random.Random) -> Workload:
+    """Three tasks in one line, the rare ones long; how rare they are changes every ten minutes."""
+    lengths = {"short": 0.1, "middle": 1.0, "long": 20.0}
+    usual, other = (85, 13, 2), (50, 45, 5)
+    tasks = [chance.choices(tuple(lengths), other if at // 600 % 2 else usual)[0] for at in made.arrivals]
+    pairs = zip(tasks, made.services, strict=True)
+    return made._replace(tasks=tasks, services=array("d", (s * lengths[task] for task, s in pairs)))
+
+
+def _everything(made: Workload, chance: random.Random) -> Workload:
+    return _mixed(_shifting(_alike(made, chance), chance), chance)
+
+
+_HEAVY = Service("lognormal", 1.0, 10.0)
 _SPIKE = [2.0 * 60] * 25 + [20.0 * 60] * 10 + [2.0 * 60] * 25
 
 ALL = {
@@ -146,6 +175,22 @@ ALL = {
             "S15", "very bursty: made-up batches, as dispersed as the Azure LLM code trace, 13 a second",
             lambda c: arrivals.in_batches(_steady(2.5, 1), 7.0, c), most=128,
         ),
+        Scenario(
+            "S16", "batches of 20 whose jobs take alike long, some batches a hundred times as long as others",
+            lambda c: arrivals.in_batches(_steady(4.0, 2), 20.0, c), most=512, change=_alike,
+        ),
+        Scenario(
+            "S17", "every ten minutes all jobs become longer or shorter, up to 64 times",
+            lambda c: arrivals.by_rate(_steady(2.0, 3), c), most=256, change=_shifting,
+        ),
+        Scenario(
+            "S18", "three tasks in one line, one 200 times as long as another, in shares that change",
+            lambda c: arrivals.by_rate(_steady(4.0, 2), c), most=256, change=_mixed,
+        ),
+        Scenario(
+            "S19", "all of these together: batches, alike run times, shifts, mixed tasks",
+            lambda c: arrivals.in_batches(_steady(2.0, 2), 10.0, c), most=2048, change=_everything,
+        ),
     )
 }  # fmt: skip
 
@@ -160,7 +205,7 @@ def find(name: str) -> Scenario:
     plain, colon, cost = name.partition(":")
     found = ALL.get(plain.upper())
     if found is None:
-        raise OptionError(f"there is no scenario {name!r:.40}{nearest(plain.upper(), ALL)}: choose S1 to S15")
+        raise OptionError(f"there is no scenario {name!r:.40}{nearest(plain.upper(), ALL)}: choose S1 to S19")
     if not colon:
         return found
     if found.start_cost is None:

@@ -23,7 +23,7 @@ class Tally:
         self._reversals = 0
         self._direction = 0
         self._most = 0
-        self._decisions = self._held = self._gain = self._shrunk = 0
+        self._decisions = self._held = self._shrunk = 0
         self._minutes: dict[int, list[float]] = {}  # arrivals, worker seconds, begun, late, worst
 
     def _minute(self, at: float) -> list[float]:
@@ -37,7 +37,6 @@ class Tally:
         """The policy has spoken."""
         self._decisions += 1
         self._held += decision.binding == "hold"
-        self._gain += decision.binding == "gain"
 
     def workers(self, at: float, change: int) -> None:
         """There are more or fewer workers from now on."""
@@ -104,6 +103,5 @@ class Tally:
             minutes=tuple(minutes),
             decisions=self._decisions,
             held=self._held,
-            gain_capped=self._gain,
             shrunk_in_outage=self._shrunk,
         )

@@ -25,6 +25,8 @@ class PatientConnection(Connection[Any]):
     """As psycopg's, but each call ends with an OperationalError when nothing comes within `patience`."""
 
     patience = ANSWER
+    generation = 0  # of its hosts, when it was made
+    place = ("", 0)  # host and port: once closed, the driver does not know them any more
 
     def wait(self, gen: Generator[Any, Any, T], *args: Any, **kwargs: Any) -> T:
         """Run one of psycopg's steps, within the bound."""

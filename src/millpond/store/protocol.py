@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
 from millpond.job import Enqueued, Instant, Job, JobState, NewJob, Settlement, Slot
+from millpond.store.upgrade import Upgrade
+from millpond.store.versions import Versions
 
 LEASE = 15.0  # seconds a node's lease lasts unless it is renewed
 LOOK = 0.002  # seconds between two looks whether an answer is here, for who has other work meanwhile
@@ -60,6 +63,8 @@ class Exchanged(msgspec.Struct, frozen=True):
     cancelling: tuple[str, ...] = ()  # jobs of this node that somebody wants ended
     replayed: bool = False  # this sequence was applied before: ask `held` what came of it
     got: Mapping[str, int] | None = None  # claimed, by queue; from a store that knows before reading them
+    deferred: tuple[str, ...] = ()  # ids of settlements that another transaction's lock keeps out: send again
+    more: bool = False  # the claim stopped at a bound: claim again at once
 
     def by_queue(self) -> Mapping[str, int]:
         """How many jobs of which queue were claimed."""
@@ -82,18 +87,29 @@ class NodeRecord(msgspec.Struct, frozen=True):
     running: int
 
 
+class HeldJob(msgspec.Struct, frozen=True):
+    """One claim that the store believes a node has; `get` brings the whole job."""
+
+    id: str
+    token: int
+    queue: str
+    task: str
+
+
 class Held(msgspec.Struct, frozen=True):
-    """What the store believes a node has: to settle an exchange whose outcome is unknown."""
+    """What the store believes a node has: to settle an exchange whose outcome is unknown, and to find what
+    either side has lost."""
 
     sequence: int
-    jobs: tuple[Job, ...]
+    jobs: tuple[HeldJob, ...]  # by id
 
 
 class Rescued(msgspec.Struct, frozen=True):
     """What a rescue did."""
 
     nodes: tuple[str, ...] = ()
-    jobs: int = 0
+    jobs: int = 0  # of all of them
+    each: tuple[int, ...] = ()  # of each of them, in their order
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,6 +203,7 @@ class Store(Protocol):
     """Where jobs live."""
 
     url: str  # without its password
+    versions: Versions  # which schema this code knows, and which the store was last seen to have
 
     @property
     def clock(self) -> StoreClock:
@@ -201,6 +218,12 @@ class Store(Protocol):
     # 1
     def migrate(self) -> list[str]:
         """Bring the schema up to date; returns what was done. Idempotent, safe to run from many places."""
+
+    def upgrade(self) -> AbstractContextManager[Upgrade]:
+        """What `migrate` would do, step by step, and what may be taken away afterwards."""
+
+    def script(self, since: int | None) -> str:
+        """The same from a version on, or from nothing, as statements for the shell of the database."""
 
     # 2
     def enqueue(self, jobs: Sequence[NewJob], transaction: object | None = None) -> list[Enqueued]:
@@ -225,11 +248,12 @@ class Store(Protocol):
 
     # 4
     def renew(self, node: str, host: str, info: bytes = b"{}", lease: float = LEASE) -> None:
-        """Take or renew a node's lease. Raises NodeRefused once the incarnation was rescued."""
+        """Take or renew a node's lease; `versions` has what the store says of its schema then. Raises
+        NodeRefused once the incarnation was rescued."""
 
     # 5
     def held(self, node: str) -> Held:
-        """What this node holds. Raises NodeRefused without a lease."""
+        """What this node holds, without the jobs themselves. Raises NodeRefused without a lease."""
 
     # 6
     def rescue(self, node: str, gone: Sequence[str] = ()) -> Rescued:

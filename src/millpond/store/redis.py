@@ -7,8 +7,8 @@ writing under the fence of (node, token): being killed in between leaves work, n
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 from weakref import WeakSet
@@ -17,7 +17,10 @@ import msgspec
 
 from millpond.errors import Conflict, NodeRefused, OutcomeUnknown, StoreError, StoreRefused, UnknownJob
 from millpond.job import MICROSECONDS, Enqueued, Job, NewJob, Settlement, Slot
+from millpond.rules.headroom import Memory
+from millpond.store import redis_facts
 from millpond.store import redis_reading as reading
+from millpond.store.pages import total
 from millpond.store.protocol import (
     LEASE,
     PAGE,
@@ -28,6 +31,7 @@ from millpond.store.protocol import (
     Exchanged,
     Filter,
     Held,
+    HeldJob,
     Minute,
     Page,
     Progress,
@@ -38,14 +42,16 @@ from millpond.store.protocol import (
     Tick,
 )
 from millpond.store.redis_address import Address
-from millpond.store.redis_records import Unread, by_queue, new_job, readable, sorted_out, text_of, verdict
-from millpond.store.redis_rescue import finish_falls, revive
-from millpond.store.redis_server import SCHEMA, Meanwhile, Server
+from millpond.store.redis_records import Unread, by_queue, new_job, sorted_out, text_of, verdict
+from millpond.store.redis_rescue import revive
+from millpond.store.redis_schema import RedisUpgrade
+from millpond.store.redis_server import Meanwhile, Server
 from millpond.store.redis_steps import half_stored, in_steps, parents_outside
 from millpond.store.redis_waiting import Subscription
 
 WAITING = ("blocked", "scheduled", "queued")
 ENDED = ("completed", "dead", "cancelled")
+DELETED = 200  # jobs that one script deletes: all others wait for the server meanwhile
 
 
 class RedisStore:
@@ -65,21 +71,39 @@ class RedisStore:
         self._server = server
         self.url = server.url
         self.clock = server.clock
+        self.versions = server.versions
         self._here = threading.local()
         self._subscriptions: WeakSet[Subscription] = WeakSet()
 
+    @property
+    def hang_ups(self) -> int:
+        """How many connections the server has closed while they lay idle."""
+        return self._server.hang_ups
+
     def durability(self) -> str:
         """What an acknowledged job survives."""
-        persistence = self._server.info("persistence")
+        persistence = redis_facts.info(self._server.send, "persistence")
         if not persistence:
             return "not durable, as far as we can see: INFO is forbidden here"
         if persistence.get("aof_enabled") != "1":
             return "not durable: the server keeps no append-only file; set `appendonly yes`"
-        rule = self._server.setting("appendfsync")
+        rule = redis_facts.setting(self._server.send, "appendfsync")
         if rule == "always":
-            return "durable: appendfsync always"
+            return f"durable: appendfsync always{self._and_replicas()}"
         said = rule or "unknown, as CONFIG is forbidden here"
-        return f"survives a crash of the server process, not of its machine: appendfsync {said}"
+        return (
+            "usually survives a crash of the server process, which may answer before it has written; "
+            f"a power cut takes about the last second: appendfsync {said}{self._and_replicas()}"
+        )
+
+    def _and_replicas(self) -> str:
+        number = redis_facts.info(self._server.send, "replication").get("connected_slaves", "0")
+        return "" if number == "0" else "; a fail-over may lose what was not copied yet to a replica"
+
+    def memory(self) -> Memory | None:
+        """The server's memory; None where INFO is forbidden."""
+        found = redis_facts.info(self._server.send, "memory")
+        return Memory(int(found.get("used_memory", 0)), int(found.get("maxmemory", 0))) if found else None
 
     def close(self) -> None:
         """Close the connections; the next call opens new ones."""
@@ -88,8 +112,17 @@ class RedisStore:
         self._server.close()
 
     def migrate(self) -> list[str]:
-        """Make the namespace, or say that it is up to date."""
-        return [f"created version {SCHEMA} in {self.url}"] if self._server.migrate() else []
+        """Make the namespace, or bring it up to date."""
+        with self.upgrade() as upgrade:
+            return upgrade.migrate()
+
+    def upgrade(self) -> AbstractContextManager[RedisUpgrade]:
+        """The way to the version that this code knows."""
+        return self._server.upgrade()
+
+    def script(self, since: int | None) -> str:
+        """There are no statements to show."""
+        raise StoreRefused("Redis is migrated by scripts, not by SQL: see `millpond migrate --dry-run`")
 
     # --- jobs -------------------------------------------------------------------------------------------
     def enqueue(self, jobs: Sequence[NewJob], transaction: object | None = None) -> list[Enqueued]:
@@ -101,6 +134,7 @@ class RedisStore:
             )
         if not jobs:
             return []
+        self._server.ask_now_and_then()
         steps = in_steps(jobs)
         if len(steps) > 1:
             self._refuse_unknown_parents(jobs)
@@ -115,8 +149,7 @@ class RedisStore:
         return answers
 
     def _enqueue_step(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        answers, unfinished = self._stored("enqueue", [new_job(job) for job in jobs])
-        self._finish_falls(unfinished)
+        answers = self._stored("enqueue", [new_job(job) for job in jobs])
         return [Enqueued(job.decode(), bool(created)) for job, created in answers]
 
     def _refuse_unknown_parents(self, jobs: Sequence[NewJob]) -> None:
@@ -130,18 +163,12 @@ class RedisStore:
             for parent in missing.intersection(job.depends_on):
                 raise UnknownJob(f"job {job.id} depends on {parent}, which is not in the store")
 
-    def _stored(self, name: str, arguments: Sequence[Any]) -> tuple[Any, int]:
+    def _stored(self, name: str, arguments: Sequence[Any]) -> Any:
         status, *rest = self._server.run(name, (arguments,))
         if status == b"unknown":
             job, parent = (part.decode() for part in rest)
             raise UnknownJob(f"job {job} depends on {parent}, which is not in the store")
-        return rest[0], rest[1]
-
-    def _finish_falls(self, unfinished: int) -> None:
-        """What cannot be finished now is finished by whoever claims next."""
-        if unfinished:
-            with suppress(StoreError):
-                finish_falls(self._server, unfinished)
+        return rest[0]
 
     def exchange(
         self,
@@ -187,9 +214,9 @@ class RedisStore:
         if status == b"replayed":
             return (), Exchanged(replayed=True)
         _speak(status, node)
-        rows, stale, cancelling, unfinished = rest
-        self._finish_falls(unfinished)
-        return rows, Exchanged((), _texts(stale), tuple(sorted(_texts(cancelling))))
+        rows, stale, cancelling, more = rest
+        asked = tuple(sorted(_texts(cancelling)))
+        return rows, Exchanged((), _texts(stale), cancelling=asked, more=bool(more))
 
     def _claimed(self, rows: Sequence[Any], node: str, sequence: int, claims: Sequence[Claim]) -> list[Job]:
         """The jobs of an answer. For each that cannot be read, another one is claimed in its place."""
@@ -211,29 +238,30 @@ class RedisStore:
         if not damaged:
             return
         try:
-            _, unfinished = self._server.run("verdicts", (node, (), False, damaged))
+            self._server.run("verdicts", (node, (), False, damaged))
         except StoreError as error:
             raise OutcomeUnknown(f"{error}; jobs were claimed before: ask what is held") from error
-        self._finish_falls(unfinished)
 
     # --- nodes ------------------------------------------------------------------------------------------
     def renew(self, node: str, host: str, info: bytes = b"{}", lease: float = LEASE) -> None:
         """Take or renew a node's lease; a lease of 0 gives it up."""
         if lease > 0:
-            status = self._server.run("renew", (node, host, text_of(info), round(lease * MICROSECONDS)))
+            told = (node, host, text_of(info), round(lease * MICROSECONDS))
+            status, *found = self._server.run("renew", told)
             _speak(status, node)
+            self._server.note_version(*found)
         elif self._server.run("give_up", (node,)):
             revive(self._server, node)
 
     def held(self, node: str) -> Held:
         """What this node holds."""
-        jobs: list[Job] = []
+        jobs: list[HeldJob] = []
         after = ""
         while True:
-            status, *rest = self._server.run("held", (node, after, PAGE, False), writes=False)
+            status, *rest = self._server.run("held_claims", (node, after, PAGE), writes=False)
             _speak(status, node)
-            sequence, _, rows = rest
-            jobs += readable(rows, ends=False)
+            sequence, rows = rest
+            jobs += (HeldJob(job.decode(), int(token), *_texts(where)) for job, token, *where in rows)
             if len(rows) < PAGE:
                 return Held(int(sequence or 0), tuple(jobs))
             after = rows[-1][0].decode()
@@ -241,7 +269,8 @@ class RedisStore:
     def rescue(self, node: str, gone: Sequence[str] = ()) -> Rescued:
         """Revive the jobs of nodes that are gone."""
         sealed = sorted(_texts(self._server.run("seal", (node, tuple(gone)))))
-        return Rescued(tuple(sealed), sum(revive(self._server, dead) for dead in sealed))
+        each = tuple(revive(self._server, dead) for dead in sealed)
+        return Rescued(tuple(sealed), sum(each), each)
 
     def wait(self, queues: Sequence[str], timeout: float) -> bool:
         """Sleep until there may be work in one of the queues."""
@@ -257,12 +286,7 @@ class RedisStore:
 
         Looked up in all states at once: none slips through by being claimed or going back in line.
         """
-        total = 0
-        for ids in reading.pages(self._server, chosen, (*WAITING, "running")):
-            number, unfinished = self._server.run("cancel", (ids, reading.condition(chosen)))
-            finish_falls(self._server, unfinished)
-            total += number
-        return total
+        return self._each_page("cancel", chosen, (*WAITING, "running"))
 
     def replay(self, chosen: Filter) -> int:
         """Queue dead jobs again with fresh budgets."""
@@ -271,18 +295,20 @@ class RedisStore:
     def prune(self, retention: Retention, chosen: Filter | None = None) -> int:
         """Delete what ended long ago, or ended jobs by choice."""
         if chosen is not None:
-            return self._each_page("discard", chosen, ENDED)
+            return self._each_page("discard", chosen, ENDED, DELETED)
         ends = (retention.completed, retention.cancelled, retention.dead)
-        kept = (*ends, retention.statistics, retention.ticks)
-        total, more = 0, 1
-        while more:
-            number, more = self._server.run("prune", [round(seconds * MICROSECONDS) for seconds in kept])
-            total += number
-        return total
+        kept = [round(seconds * MICROSECONDS) for seconds in (*ends, retention.statistics, retention.ticks)]
+        return total(self._pruned(kept))
 
-    def _each_page(self, name: str, chosen: Filter, states: Sequence[str]) -> int:
-        pages = reading.pages(self._server, chosen, states)
-        return sum(int(self._server.run(name, (ids, reading.condition(chosen)))) for ids in pages)
+    def _pruned(self, kept: Sequence[int]) -> Iterator[int]:
+        more = 1
+        while more:
+            number, more = self._server.run("prune", (*kept, DELETED))
+            yield number
+
+    def _each_page(self, name: str, chosen: Filter, states: Sequence[str], size: int = PAGE) -> int:
+        pages = reading.pages(self._server, chosen, states, size=size)
+        return total(int(self._server.run(name, (ids, reading.condition(chosen)))) for ids in pages)
 
     # --- reading ----------------------------------------------------------------------------------------
     def get(self, ids: Sequence[str]) -> list[Job | None]:
@@ -317,6 +343,7 @@ class RedisStore:
 
     def plan(self, ticks: Sequence[Tick]) -> list[bool]:
         """Record ticks and enqueue their jobs."""
+        self._server.ask_now_and_then()
         first: dict[tuple[str, int], Tick] = {}
         for tick in ticks:
             first.setdefault((tick.recurring, tick.at), tick)
@@ -324,8 +351,7 @@ class RedisStore:
             return []
         keys = sorted(first)
         wanted = [(f"{name}\0{at}", _job_of(first[name, at])) for name, at in keys]
-        fresh, unfinished = self._stored("plan", wanted)
-        self._finish_falls(unfinished)
+        fresh = self._stored("plan", wanted)
         new = {key for key, is_new in zip(keys, fresh, strict=True) if is_new}
         return [first[tick.recurring, tick.at] is tick and (tick.recurring, tick.at) in new for tick in ticks]
 

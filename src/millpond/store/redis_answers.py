@@ -12,6 +12,7 @@ from millpond.errors import StoreBusy, StoreError, StoreRefused, StoreUnavailabl
 BUSY = ("BUSY", "LOADING", "TRYAGAIN")
 UNAVAILABLE = ("OOM", "MISCONF", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "NOREPLICAS", "UNBLOCKED")
 REFUSED = ("NOPERM", "NOAUTH", "WRONGPASS")
+OUT_OF_PLACE = ("CLUSTERDOWN", "READONLY", "MASTERDOWN")
 CODES = {  # the driver takes the code off the errors that it knows
     "BusyLoadingError": "LOADING",
     "TryAgainError": "TRYAGAIN",
@@ -33,6 +34,14 @@ class NoFunctions(Exception):
     """The server has no functions for us."""
 
 
+class NoRoom(Exception):
+    """The server has no memory left for a function."""
+
+
+class NoFlags(Exception):
+    """The server knows no flags of scripts: it is older than Redis 7."""
+
+
 class Unknown(Exception):
     """The server does not know the script yet."""
 
@@ -47,10 +56,11 @@ class Moved(Exception):
 
 def translated(url: str, error: Exception) -> Exception:
     """What an error answer means."""
-    said = str(error)
-    code = CODES.get(type(error).__name__, said.partition(" ")[0])
+    said, code = str(error), _code(error)
     if code == "NOSCRIPT":
         return Unknown()
+    if "compiling script" in said and "near '#'" in said:
+        return NoFlags()
     if _is_about_functions(said):
         return Unknown() if "not found" in said else NoFunctions()
     if code in ("MOVED", "ASK"):
@@ -62,6 +72,21 @@ def translated(url: str, error: Exception) -> Exception:
     if code in REFUSED or "permission" in said:
         return StoreRefused(f"{url} refused us: {said}; change the user's rights or the password in the URL")
     return StoreError(f"{url}: {type(error).__name__}: {said}")
+
+
+def is_out_of_place(error: Exception) -> bool:
+    """A node of a cluster that is cut off from the others, or is no master any more: another one may have
+    taken its keys over."""
+    return _code(error) in OUT_OF_PLACE
+
+
+def is_about_memory(error: BaseException) -> bool:
+    """The server has reached its `maxmemory`."""
+    return _code(error) == "OOM"
+
+
+def _code(error: BaseException) -> str:
+    return CODES.get(type(error).__name__, str(error).partition(" ")[0])
 
 
 def _is_about_functions(said: str) -> bool:

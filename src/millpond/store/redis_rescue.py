@@ -26,17 +26,9 @@ def revive(server: Server, dead: str) -> int:
         rows = rest[2] if status == b"ok" else []
         verdicts, damaged = _decide(rows, dead, int(rest[1]) if rest else 0, refused)
         refused = {row[0] for row in rows}  # whoever is still held next time is damaged beyond our reading
-        done, unfinished = server.run("verdicts", (dead, verdicts, True, damaged))
-        total += int(done)
-        finish_falls(server, unfinished)
+        total += int(server.run("verdicts", (dead, verdicts, True, damaged)))
         if not rows:
             return total
-
-
-def finish_falls(server: Server, unfinished: int) -> None:
-    """Go on with what follows from the ends of jobs, until nothing is left of it."""
-    while unfinished:
-        unfinished = server.run("tend", ())
 
 
 def _decide(

@@ -12,31 +12,35 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
-import redis
-from redis.backoff import NoBackoff
-from redis.cluster import RedisCluster
-from redis.retry import Retry
-
-from millpond.errors import (
-    OptionError,
-    OutcomeUnknown,
-    SchemaOutdated,
-    StoreBusy,
-    StoreError,
-    StoreRefused,
-    StoreUnavailable,
-)
+from millpond.errors import OutcomeUnknown, StoreError, StoreRefused, StoreUnavailable
+from millpond.rules.schema import Schema
+from millpond.store import redis_schema
 from millpond.store.clock import ServerClock
 from millpond.store.protocol import LOOK
 from millpond.store.redis_address import Address
-from millpond.store.redis_answers import CODES, Moved, NoFunctions, Unknown, translated
+from millpond.store.redis_answers import (
+    CODES,
+    Moved,
+    NoFlags,
+    NoFunctions,
+    NoRoom,
+    Unknown,
+    is_about_memory,
+    is_out_of_place,
+    translated,
+)
+from millpond.store.redis_client import new_client
+from millpond.store.redis_cluster import Nodes
+from millpond.store.redis_facts import info, refuse_eviction
 from millpond.store.redis_records import pack
 from millpond.store.redis_scripts import Script, script
+from millpond.store.versions import Versions
 
 try:
     from hiredis import pack_command as _packed
@@ -45,7 +49,6 @@ except ImportError:  # an extra of the driver: all works without
 else:
     _pack = _packed
 
-SCHEMA = 1
 TIMEOUT = 5.0  # seconds an answer, or a connection, is waited for at most
 MOVES = 3  # how often a cluster may send us elsewhere
 
@@ -79,6 +82,7 @@ class Server:
         self.url = address.url if address else f"redis client {type(client).__name__}, namespace {namespace}"
         self.key = "{" + (address.namespace if address else namespace) + "}:schema"
         self.clock = ServerClock()
+        self.versions = Versions(redis_schema.SCHEMA, self.url)
         self.patience = TIMEOUT if patience is None else min(TIMEOUT, patience)
         self._address = address
         self._given = client
@@ -89,8 +93,10 @@ class Server:
         self._guard = threading.RLock()
         self._owner = os.getpid()
         self._checked = False
-        self._has_functions = True  # until the server says no
+        self._has_functions = self._has_flags = True  # until the server says no
         self._only: Any = None  # the connections to a server that is no cluster
+        self._nodes = Nodes(address.hosts if address else ())  # of a cluster
+        self.hang_ups = 0  # idle connections that the server was found to have closed
         self._spare: deque[tuple[Any, Any]] = deque()  # at most about one connection, and the pool it is from
         _servers.add(self)
 
@@ -108,18 +114,25 @@ class Server:
         return self._run(name, arguments, Manner(writes, meanwhile) if meanwhile else plain)
 
     def _run(self, name: str, arguments: object, manner: Manner) -> Any:
-        clock, chosen = self.clock, script(name)
+        clock, chosen = self.clock, script(name, self._has_flags)
         frozen = "" if clock.frozen is None else clock.frozen
         rest = (1, self.key, clock.shift, frozen, pack(arguments))
         if chosen.function and self._has_functions:
             try:
                 return self._called(chosen, rest, manner)
+            except NoRoom:
+                pass
             except NoFunctions:
                 self._has_functions = False
         try:
             return self.send("EVALSHA", chosen.digest, *rest, manner=manner)
         except Unknown:
+            pass
+        try:
             return self.send("EVAL", chosen.source, *rest, manner=manner)
+        except NoFlags:
+            self._has_flags = False
+            return self.send("EVAL", script(name, has_flags=False).source, *rest, manner=manner)
 
     def _called(self, chosen: Script, rest: tuple[Any, ...], manner: Manner) -> Any:
         """Call a script as a function, which stays loaded; without the right to that, or on an old server,
@@ -129,10 +142,19 @@ class Server:
         except Unknown:
             pass
         try:
-            self.send("FUNCTION", "LOAD", "REPLACE", chosen.library)
+            self._load(chosen)
             return self.send("FCALL", chosen.function, *rest, manner=manner)
         except Unknown as error:
             raise NoFunctions from error
+
+    def _load(self, chosen: Script) -> None:
+        """A server without memory loads no function, but still runs the same text as a script."""
+        try:
+            self.send("FUNCTION", "LOAD", "REPLACE", chosen.library)
+        except StoreUnavailable as error:
+            if error.__cause__ is not None and is_about_memory(error.__cause__):
+                raise NoRoom from error
+            raise
 
     def send(self, *command: Any, manner: Manner = READS) -> Any:
         """Send one command to the node that has our keys, and return its answer."""
@@ -140,9 +162,11 @@ class Server:
             try:
                 return self._send(command, manner, asking=None)
             except Moved as moved:
+                if self._only is not None:
+                    raise StoreRefused(f"{self.url} is a cluster: add cluster=true to the URL") from moved
                 if moved.asking is not None:
                     return self._send(command, manner, asking=moved.asking)
-                self._rediscover()
+                self._nodes.is_stale = True
         raise StoreUnavailable(f"{self.url}: the cluster is being rearranged; nothing happened")
 
     def _send(self, command: tuple[Any, ...], manner: Manner, asking: Any) -> Any:
@@ -161,7 +185,7 @@ class Server:
                 raise self._away(error) from error
             return self._answer(connection, manner)
         except BaseException as error:
-            if not isinstance(error, Unknown | NoFunctions | StoreError) or isinstance(
+            if not isinstance(error, Unknown | NoFlags | NoFunctions | StoreError) or isinstance(
                 error, OutcomeUnknown | StoreUnavailable
             ):
                 connection.disconnect()
@@ -175,16 +199,21 @@ class Server:
                 self._pass_the_time(connection, manner.meanwhile)
             return connection.read_response(disable_decoding=True)
         except self._errors.ResponseError as error:
-            raise translated(self.url, error) from error
+            raise self._refusal(error) from error
         except self.failures as error:
             if type(error).__name__ in CODES:
-                raise translated(self.url, error) from error
+                raise self._refusal(error) from error
             if not manner.writes:
                 raise self._away(error) from error
-            self._forget_nodes()
+            self._nodes.is_stale = True
             raise OutcomeUnknown(
                 f"{self.url}: the answer was lost ({error}); it may have happened: ask again by id"
             ) from error
+
+    def _refusal(self, error: Exception) -> Exception:
+        if is_out_of_place(error):
+            self._nodes.is_stale = True
+        return translated(self.url, error)
 
     def _pass_the_time(self, connection: Any, meanwhile: Meanwhile) -> None:
         until = time.monotonic() + self.patience
@@ -194,7 +223,7 @@ class Server:
             meanwhile()
 
     def _away(self, error: Exception) -> StoreUnavailable:
-        self._forget_nodes()
+        self._nodes.is_stale = True
         return StoreUnavailable(f"{self.url} cannot be reached: {error}; nothing happened")
 
     # --- connections ----------------------------------------------------------------------------------
@@ -209,6 +238,7 @@ class Server:
                 return connection
         except self.failures:
             pass
+        self.hang_ups += owner is pool
         connection.disconnect()
         owner.release(connection)
         return self._connected(pool)
@@ -239,6 +269,8 @@ class Server:
                 if not hasattr(client, "get_node_from_key"):
                     self._only = client.connection_pool
                     return self._only
+                if self._nodes.is_stale:
+                    self._nodes.ask_all(client)
                 if asking is not None:
                     node = client.get_node(host=asking.host, port=asking.port)
                 else:
@@ -254,44 +286,12 @@ class Server:
             self._client, self._checked, self._only = self._given, False, None
             self._owner = os.getpid()  # last: whoever sees it asks no lock before using what is there
         if self._client is None:
-            self._client, self._only = self._connect(), None
+            self._client, self._only = self._new_client(), None
         return self._client
 
-    def _connect(self) -> Any:
+    def _new_client(self) -> Any:
         assert self._address is not None
-        options: dict[str, Any] = {
-            "socket_timeout": self.patience,
-            "socket_connect_timeout": self.patience,
-            "socket_keepalive": True,
-            "retry": Retry(NoBackoff(), 0),
-            "protocol": 2,
-        }
-        if self._address.driver_url.startswith("unix:"):
-            del options["socket_keepalive"], options["socket_connect_timeout"]
-        try:
-            if self._address.cluster:
-                return RedisCluster.from_url(self._address.driver_url, **options)
-            return redis.Redis.from_url(self._address.driver_url, **options)
-        except self.failures as error:
-            raise StoreUnavailable(f"{self.url} cannot be reached: {error}; nothing happened") from error
-        except (ValueError, TypeError) as error:
-            raise OptionError(f"{self.url} is not a Redis URL: {error}") from error
-
-    def _rediscover(self) -> None:
-        """The cluster has been rearranged: ask it anew who has our keys."""
-        with self._guard:
-            try:
-                self._open().nodes_manager.initialize()
-            except self.failures as error:
-                raise self._away(error) from error
-            except AttributeError as error:
-                raise StoreRefused(f"{self.url} is a cluster: add cluster=true to the URL") from error
-
-    def _forget_nodes(self) -> None:
-        """Trouble with a node of a cluster: the next call asks who is there."""
-        with self._guard:
-            if self._given is None and hasattr(self._client, "get_node_from_key"):
-                self._client = None
+        return new_client(self._address, self._nodes, self.patience)
 
     def dedicated(self) -> Any:
         """A connection of one's own, for waiting."""
@@ -317,76 +317,63 @@ class Server:
             self._spare.clear()
 
     # --- what the server must be --------------------------------------------------------------------------
-    def _ready(self) -> bool:
-        """Look once whether this server may be used, and whether the namespace is ours; True if it is new."""
+    def _ready(self) -> None:
+        """Look once whether this server may be used, and whether the namespace is ours."""
         if self._checked and self._owner == os.getpid():
-            return False
+            return
         with self._guard:
-            self._open()
-            if self._checked:
-                return False
+            self._look()
+            if not self._checked:
+                self._prepare()
+                self._checked = True
+
+    def _look(self) -> None:
+        """May this server be used?"""
+        self._open()
+        if not self._checked:
             self._follow_cluster()
-            self._refuse_eviction()
-            created = self._prepare()
-            self._checked = True
-            return created
+            refuse_eviction(self.url, info(self.send, "memory"))
 
     def _follow_cluster(self) -> None:
         if self._address is None or self._address.cluster:
             return
-        if self.info("cluster").get("cluster_enabled") == "1":
+        if info(self.send, "cluster").get("cluster_enabled") == "1":
             self._address.cluster = True
-            before, self._client, self._only = self._client, None, None  # a failed `_connect` is made up for
+            # Should `_new_client` fail, the next call makes up for it
+            before, self._client, self._only = self._client, None, None
             before.close()
-            self._client = self._connect()
+            self._client = self._new_client()
 
-    def _refuse_eviction(self) -> None:
-        memory = self.info("memory")
-        policy = memory.get("maxmemory_policy", "noeviction")
-        if policy.startswith("allkeys") and memory.get("maxmemory", "0") != "0":
-            raise StoreRefused(
-                f"{self.url} has maxmemory-policy {policy} and would throw jobs away when memory is short: "
-                "set `maxmemory-policy noeviction` (CONFIG SET and redis.conf)"
-            )
-
-    def migrate(self) -> bool:
-        """Make the namespace if it is new; True if it was."""
+    # --- versions ---------------------------------------------------------------------------------------
+    @contextmanager
+    def upgrade(self) -> Iterator[redis_schema.RedisUpgrade]:
+        """The way to the version that this code knows. It may be killed anywhere, and repeated."""
         with self._guard:
-            self._checked = False
-            return self._ready()
+            self._look()
+            try:
+                yield redis_schema.RedisUpgrade(self.url, lambda name, told: self._run(name, told, WRITES))
+            finally:
+                self._checked = False
+                self.versions.forget()
 
-    def _prepare(self) -> bool:
-        """Make the namespace if it is new (True), refuse it if another version has made it. An answer that is
-        lost leaves nothing unknown: nothing of the call for which we look has been sent."""
-        found, created = self._run("open", (str(SCHEMA),), READS)
-        version = int(found) if found.isdigit() else -1
-        if version != SCHEMA:
-            newer = " with the newer Millpond that made it" if version > SCHEMA else ""
-            raise SchemaOutdated(
-                f"{self.url} has schema version {version}, this Millpond needs {SCHEMA}: "
-                f"run `millpond migrate`{newer}"
-            )
-        return bool(created)
+    def _prepare(self) -> None:
+        """Make the namespace if it is new, refuse it if it is of another version. An answer that is lost
+        leaves nothing unknown: nothing of the call for which we look has been sent."""
+        new = Schema(redis_schema.SCHEMA, redis_schema.COMPATIBLE_FROM)
+        found, _ = self._run("open", (redis_schema.written(new),), READS)
+        self.versions.check(redis_schema.read_version(found))
 
-    def info(self, section: str) -> dict[str, str]:
-        """A section of INFO; nothing where it is forbidden."""
-        try:
-            said = self.send("INFO", section)
-        except StoreRefused:
-            return {}
-        lines = (line.partition(":") for line in said.decode(errors="replace").splitlines())
-        return {name: value for name, colon, value in lines if colon}
+    def note_version(self, found: bytes | None) -> None:
+        """The namespace was just seen to have this version."""
+        schema = redis_schema.read_version(found)
+        if schema is not None:
+            self.versions.note(schema)
 
-    def setting(self, name: str) -> str | None:
-        """A setting of the server; None where that is forbidden."""
-        try:
-            said = self.send("CONFIG", "GET", name)
-        except StoreError as error:
-            if isinstance(error, StoreBusy | StoreUnavailable | OutcomeUnknown):
-                raise
-            return None
-        values = list(said.values()) if isinstance(said, dict) else said[1::2]
-        return values[0].decode() if values else None
+    def ask_now_and_then(self) -> None:
+        """Before something new is stored: may this code still work on the namespace? Asked once a minute."""
+        if self.versions.is_due():
+            self.note_version(self.send("GET", self.key))
+        self.versions.refuse()
 
 
 @cache

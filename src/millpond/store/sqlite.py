@@ -8,47 +8,44 @@ StoreBusy says so and nothing has happened. Reads see the last commit.
 from __future__ import annotations
 
 import os
-import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import apsw
 
-from millpond.errors import OutcomeUnknown, StoreBusy, StoreRefused
+from millpond.errors import OutcomeUnknown, SchemaOutdated, StoreBusy, StoreRefused
+from millpond.store import sqlite_schema
 from millpond.store.clock import Clock
 from millpond.store.file_systems import refuse_network
 from millpond.store.forks import watch_forks
 from millpond.store.protocol import Claim, Exchanged
 from millpond.store.relational import leases
-from millpond.store.relational.query import LeaseClock, Many, Query, Row, Steps
+from millpond.store.relational.query import Hint, LeaseClock, Query, Request, Row, Steps
 from millpond.store.relational.tallies import gathered
 from millpond.store.relational.verbs import RelationalStore
 from millpond.store.sqlite_clock import agreed_time
+from millpond.store.sqlite_connection import connected, refuse_old_engine
+from millpond.store.sqlite_file import DatabaseFile
+from millpond.store.sqlite_joined import joinable
 from millpond.store.sqlite_mending import mend
 from millpond.store.sqlite_schema import (
-    add_functions,
-    create_private,
     create_tables,
-    refuse_other_versions,
+    failed_commit,
     schema_of,
-    switch_to_wal,
     translated,
-    update_tables,
 )
 from millpond.store.sqlite_statements import statements
-from millpond.store.wal_watch import WalWatch
+from millpond.store.sqlite_upgrade import SQLiteUpgrade
+from millpond.store.versions import Versions
+from millpond.store.wal_watch import LONGEST_COMMIT, WalWatch
 
 T = TypeVar("T")
 BUSY = 5.0  # seconds a lock is waited for
-FIRST_LOOK, LAST_LOOK = 0.0001, 0.005  # naps while a write becomes a commit, first and after a while
-USUAL_COMMIT = 0.003
-LONGEST_COMMIT = 1.0
-SHORT_NAP, LONG_NAP = 0.0005, 0.002  # of one who waits for a lock
-NEEDED = 3_051_003  # older engines can lose commits in WAL mode when a checkpoint meets a writer
 
 
 class _Request:
@@ -65,14 +62,12 @@ class SQLiteStore(RelationalStore):
     """A store in one file, for the processes of one machine."""
 
     def __init__(self, path: str, *, busy: float = BUSY, clock: Clock | None = None) -> None:
-        if apsw.sqlite_lib_version() and _version() < NEEDED:
-            raise StoreRefused(
-                f"SQLite {apsw.sqlite_lib_version()} can lose commits: install apsw 3.51.3 or newer"
-            )
+        refuse_old_engine()
         self.in_memory = path == ":memory:"
         self.path = path if self.in_memory else str(Path(path).absolute())  # wherever we go, the same file
         self.url = "memory://" if self.in_memory else f"sqlite:///{path}"
         self.clock = clock or Clock()
+        self.versions = Versions(sqlite_schema.SCHEMA, self.url)
         self._busy = busy
         self._lock = threading.Lock()
         self._pending: deque[_Request] = deque()
@@ -82,6 +77,9 @@ class SQLiteStore(RelationalStore):
         self._owner = 0
         self._connection: apsw.Connection | None = None
         self._watcher: apsw.Connection | None = None
+        self._file = DatabaseFile(self.path, self.url, busy)
+        self._openings = 0  # of `_connection`
+        self._watched = 0  # the opening that `_watcher` belongs to
         watch_forks(self)
 
     def claim_alone(self, node: str, sequence: int, claims: Sequence[Claim]) -> Exchanged | None:
@@ -129,7 +127,7 @@ class SQLiteStore(RelationalStore):
                 for request in batch:
                     self._run_one(connection, request, now, alone=len(batch) == 1)
                 if any(request.error is None for request in batch):
-                    _commit(connection)
+                    self._commit(connection)
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
@@ -153,7 +151,7 @@ class SQLiteStore(RelationalStore):
                 mend(connection)
                 self._run_once(connection, request, now, alone=alone)
         except apsw.Error as error:
-            request.error = translated(error, self.url)
+            request.error = self._meaning(error)
         except Exception as error:
             request.error = error
 
@@ -163,6 +161,12 @@ class SQLiteStore(RelationalStore):
         else:
             with connection:  # a savepoint: what fails takes nothing else back
                 request.value = self.drive(connection, request.make(now))
+
+    def _commit(self, connection: apsw.Connection) -> None:
+        try:
+            connection.execute("COMMIT")
+        except apsw.Error as error:
+            raise failed_commit(error, self.url, rolled_back=not connection.in_transaction) from error
 
     def _begin(self, connection: apsw.Connection) -> None:
         try:
@@ -192,7 +196,7 @@ class SQLiteStore(RelationalStore):
             finally:
                 connection.execute("ROLLBACK")
         except apsw.Error as error:
-            raise translated(error, self.url) from error
+            raise self._meaning(error) from error
         finally:
             self._lock.release()
 
@@ -208,9 +212,11 @@ class SQLiteStore(RelationalStore):
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
 
-    def _answer(self, connection: apsw.Connection, request: Query | Many | LeaseClock) -> list[Row]:
+    def _answer(self, connection: apsw.Connection, request: Request) -> list[Row]:
         if isinstance(request, LeaseClock):
             return [(self.clock.lease_now(), self.clock.epoch)]
+        if isinstance(request, Hint):  # `wait` notices every commit by itself
+            return []
         answer: list[Row] = []
         for text, parameters, many in statements(request):
             run = connection.executemany if many else connection.execute
@@ -219,57 +225,64 @@ class SQLiteStore(RelationalStore):
 
     def joined(self, transaction: object, make: Callable[[int], Steps[T]]) -> T:
         """Run a verb inside the caller's transaction, on the caller's connection."""
-        if not isinstance(transaction, apsw.Connection):
-            raise StoreRefused(_wrong_connection(transaction))
         try:
-            if not self._is_ours(transaction):
-                raise StoreRefused(f"this connection is not to {self.url}: it is to {transaction.filename!r}")
-            refuse_other_versions(schema_of(transaction), self.url)
-            with transaction:  # a savepoint; it never swallows what is raised inside
-                value = self.drive(transaction, make(agreed_time(transaction, self.clock)))
+            connection = joinable(transaction, self.url, self._connection if self.in_memory else self.path)
+            self.versions.check(schema_of(connection))
+            with connection:  # a savepoint; it never swallows what is raised inside
+                value = self.drive(connection, make(agreed_time(connection, self.clock)))
         except apsw.Error as error:
             raise translated(error, self.url) from error
         return value
 
-    def _is_ours(self, transaction: apsw.Connection) -> bool:
-        if self.in_memory:
-            return transaction is self._connection
-        try:
-            return Path(transaction.filename).samefile(self.path)
-        except OSError:  # theirs is in memory, or one of the two is not there yet
-            return False
-
     # --- opening --------------------------------------------------------------------------------------
     def _open(self) -> apsw.Connection:
-        """The connection of this process."""
+        """The connection of this process. Not to a file that was deleted or replaced since: a node would work
+        on in it, while others store jobs in the new one (test_replaced_file.py)."""
+        self._leave_replaced()
         if self._connection is None:
             connection = self._connect()
-            create_tables(connection, self.url)
-            self._connection = connection
+            self._keep_fit(connection)
         elif self._owner != os.getpid():  # only what is in memory is still there after a fork
             raise StoreRefused("memory:// lives in the process that made it: a forked one needs its own")
-        self._owner = os.getpid()
+        assert self._connection is not None
         return self._connection
 
-    def _connect(self) -> apsw.Connection:
-        if not self.in_memory:
-            refuse_network(Path(self.path))
-            create_private(self.path)
+    def _leave_replaced(self) -> None:
+        if self._connection is not None and self._file.has_changed():
+            connection, self._connection = self._connection, None
+            self._file.leave(connection)
+
+    def _keep_fit(self, connection: apsw.Connection) -> None:
+        """Keep a new connection, unless its file is of another version."""
         try:
-            connection = apsw.Connection(self.path)
-            connection.set_busy_handler(_Patience(self._busy).wait)
-            switch_to_wal(connection, self._busy)
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA cache_size = -65536")
-            add_functions(connection)
+            create_tables(connection, self.url)
+            self.versions.check(schema_of(connection))
+        except BaseException:
+            connection.close()
+            raise
+        self._keep(connection)
+
+    def _keep(self, connection: apsw.Connection) -> None:
+        if not self.in_memory:
+            self._file.opened(connection)
+        self._connection, self._owner = connection, os.getpid()
+        self._openings += 1
+
+    def _connect(self, *, may_create: bool = False) -> apsw.Connection:
+        try:
+            if self.in_memory:
+                return connected(self.path, self._busy)
+            refuse_network(Path(self.path))
+            with self._file.opening(may_create=may_create):
+                return connected(self.path, self._busy)
         except apsw.Error as error:
             raise translated(error, self.url) from error
-        return connection
 
     def close(self) -> None:
         """Close the connection; the next call opens a new one. What is in memory is gone with it."""
         with self._changed, self._lock:
             self._hang_up()
+            self._file.forget()
         self._here = threading.local()
 
     def _hang_up(self) -> None:
@@ -294,13 +307,45 @@ class SQLiteStore(RelationalStore):
         self._lock.release()
         self._changed.release()
 
-    def migrate(self) -> list[str]:
-        """Create the tables, bring older ones up to date, or say that there is nothing to do."""
+    # --- versions ---------------------------------------------------------------------------------------
+    def ask_version(self) -> None:
+        """See which tables are there now."""
         with self._lock:
-            connection = self._connection or self._connect()
-            done = update_tables(connection, self.url)
-            self._connection, self._owner = connection, os.getpid()
-        return done
+            try:
+                self._note_version(self._open())
+            except apsw.Error as error:
+                raise translated(error, self.url) from error
+
+    def _note_version(self, connection: apsw.Connection) -> None:
+        found = schema_of(connection)
+        if found is not None:
+            self.versions.note(found)
+
+    def _meaning(self, error: apsw.Error) -> Exception:
+        """What an error means: a table or a column that is missing may be a newer version's doing."""
+        if isinstance(error, apsw.SQLError) and "no such" in str(error) and self._connection is not None:
+            self._note_version(self._connection)
+            if self.versions.trouble is not None:
+                return SchemaOutdated(self.versions.trouble)
+        return translated(error, self.url)
+
+    def script(self, since: int | None) -> str:
+        """For the sqlite3 shell, at a time when no process has the file open."""
+        return sqlite_schema.script(since)
+
+    @contextmanager
+    def upgrade(self) -> Iterator[SQLiteUpgrade]:
+        """The way to the version that this code knows."""
+        with self._lock:
+            self._leave_replaced()
+            connection = self._connection or self._connect(may_create=True)
+            try:
+                yield SQLiteUpgrade(self.url, connection, self.clock)
+            except apsw.Error as error:
+                raise translated(error, self.url) from error
+            if connection is not self._connection:
+                self._keep(connection)
+            self.versions.forget()
 
     def durability(self) -> str:
         """What an acknowledged job survives."""
@@ -316,9 +361,7 @@ class SQLiteStore(RelationalStore):
         """
         until = time.monotonic() + timeout
         seen: int | None = getattr(self._here, "seen", None)  # what came between two waits counts
-        watch: WalWatch | None = getattr(self._here, "watch", None)
-        if watch is None and not self.in_memory:
-            watch = self._here.watch = WalWatch(self.path)
+        watch = None if self.in_memory else self._watch()
         heard = -LONGEST_COMMIT
         while True:
             now_seen = self._look()
@@ -334,19 +377,13 @@ class SQLiteStore(RelationalStore):
                 with self._changed:
                     self._changed.wait_for(lambda seen=seen: self._changes != seen, left)  # type: ignore[misc]
             else:
-                heard = self._listen(watch, heard, left)
+                heard = watch.listen(heard, left)
 
-    def _listen(self, watch: WalWatch, heard: float, left: float) -> float:
-        """Wait until somebody writes, or until what he writes may show: that takes a moment, or long.
-
-        `heard` is when somebody was last heard to write; returns the same.
-        """
-        since = time.monotonic() - heard
-        if since < USUAL_COMMIT:
-            time.sleep(FIRST_LOOK)
-        elif watch.wait(min(left, LAST_LOOK) if since < LONGEST_COMMIT else left):
-            return time.monotonic()
-        return heard
+    def _watch(self) -> WalWatch:
+        """The watch of this thread; a new one after each opening, as the folder may be a new one."""
+        if getattr(self._here, "opening", None) != self._openings:
+            self._here.watch, self._here.opening = WalWatch(self.path), self._openings
+        return self._here.watch  # type: ignore[no-any-return]
 
     def _has_work(self, queues: Sequence[str]) -> bool:
         try:
@@ -368,57 +405,18 @@ class SQLiteStore(RelationalStore):
             self._changed.notify_all()
 
     def _data_version(self) -> int:
+        """Two files may have the same version: the number of the opening makes the difference."""
+        if self._watcher is not None and (self._watched != self._openings or self._file.has_changed()):
+            watcher, self._watcher = self._watcher, None
+            watcher.close()
         if self._watcher is None:
             with self._lock:
                 self._open()
-                self._watcher = self._connect()
+                self._watcher, self._watched = self._connect(), self._openings
         ((version,),) = self._watcher.execute("PRAGMA data_version")
-        return int(version)
-
-
-class _Patience:
-    """Waits for a lock in short naps. SQLite's own grow to 100 ms: whoever has waited long would hardly ever
-    find the lock free between two busy writers, and a heartbeat must."""
-
-    def __init__(self, bound: float) -> None:
-        self._bound = bound
-        self._until = 0.0
-
-    def wait(self, calls: int) -> bool:
-        """Called again and again while a lock is held by somebody else; False gives up."""
-        now = time.monotonic()
-        if calls == 0:
-            self._until = now + self._bound
-        if now >= self._until:
-            return False
-        time.sleep(SHORT_NAP if calls < 20 else LONG_NAP * random.uniform(0.5, 1.5))
-        return True
+        return (self._watched << 32) + int(version)
 
 
 def _work(queues: Sequence[str], now: int) -> Steps[bool]:
     ((found,),) = yield Query("work", (list(queues), now))
     return bool(found)
-
-
-def _version() -> int:
-    major, minor, patch = (int(part) for part in apsw.sqlite_lib_version().split("."))
-    return major * 1_000_000 + minor * 1000 + patch
-
-
-def _commit(connection: apsw.Connection) -> None:
-    try:
-        connection.execute("COMMIT")
-    except apsw.Error as error:
-        raise OutcomeUnknown(f"SQLite failed in COMMIT: {error}; ask for the job by its id") from error
-
-
-def _wrong_connection(transaction: object) -> str:
-    kind = type(transaction)
-    if kind.__module__ == "sqlite3":
-        return (
-            "transaction= takes an apsw.Connection, not a sqlite3.Connection: two SQLite libraries in one "
-            "process drop each other's file locks"
-        )
-    return (
-        f"transaction= takes an apsw.Connection to the same file, not {kind.__module__}.{kind.__qualname__}"
-    )

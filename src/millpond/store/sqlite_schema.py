@@ -7,75 +7,82 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import apsw
 
-from millpond.errors import SchemaOutdated, StoreBusy, StoreRefused, StoreUnavailable
+from millpond.errors import OutcomeUnknown, StoreBusy, StoreRefused, StoreUnavailable
+from millpond.rules.schema import Change, Schema, Step
 from millpond.store.relational.rows import kept_lines
-from millpond.store.sql import statement
+from millpond.store.sql import split, statement
 
-SCHEMA = 2
-STEPS = {1: ("from_1_to_2", "recount")}  # the statements that lead from a version to the next
+SCHEMA = 4  # the version that this code knows
+BASE = 3  # the version of schema.sql; new files go the later steps at once
+# For these, nodes and programs that enqueue are stopped
+STOPPING = {1: ("from_1_to_2", "recount"), 2: ("from_2_to_3",)}
+ONLINE = {3: ("from_3_to_4", 3)}  # the statements, and the oldest code that goes on with what they leave
+CONTRACTIONS: dict[int, Step] = {}  # there is nothing yet that only older code needs
+WRITING = "the lock of writers while it runs: they wait for it, up to 5 s each; reads go on"
+
+
+def schema_of(connection: apsw.Connection) -> Schema | None:
+    """What a file says about its tables; None if it has none."""
+    if not list(connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'millpond_meta'")):
+        return None
+    ((version, *rest),) = connection.execute("SELECT * FROM millpond_meta")
+    return Schema(int(version), int(rest[0] if rest else version))  # the oldest have no second number
+
+
+def steps() -> dict[int, Step]:
+    """Every step."""
+    found = {}
+    for before, names in STOPPING.items():
+        texts = [statement("sqlite", name) for name in names]
+        texts.append(f"UPDATE millpond_meta SET version = {before + 1}")  # noqa: S608 - a number
+        whole = Change(";\n".join(text.rstrip(";") for text in texts), locks=WRITING)
+        found[before] = Step(before, before + 1, before + 1, (whole,), stops=True)
+    for before, (name, compatible_from) in ONLINE.items():
+        parts = tuple(Change(text, note, WRITING) for text, note in split(statement("sqlite", name)))
+        found[before] = Step(before, before + 1, compatible_from, parts)
+    return found
 
 
 def create_tables(connection: apsw.Connection, url: str) -> bool:
-    """Create what a new file needs; True if it did. Refuses what an older or newer version has made."""
+    """Create what a new file needs; True if it did."""
     try:
         if schema_of(connection) is None:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
+            with immediate(connection):
                 if schema_of(connection) is None:
                     connection.execute(statement("sqlite", "schema"))
-                    connection.execute("COMMIT")
+                    for before in range(BASE, SCHEMA):
+                        for change in steps()[before].changes:
+                            connection.execute(change.text)
                     return True
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-        refuse_other_versions(schema_of(connection), url)
     except apsw.Error as error:
         raise translated(error, url) from error
     return False
 
 
-def update_tables(connection: apsw.Connection, url: str) -> list[str]:
-    """Create what a new file needs, or take an older one from version to version, each step whole or not at
-    all; returns what was done."""
+def script(since: int | None) -> str:
+    """What leads from a version, or from nothing, to this one; each change is a transaction of its own."""
+    texts = [] if since is not None else [statement("sqlite", "schema")]
+    for before in range(BASE if since is None else since, SCHEMA):
+        texts += [change.text for change in steps()[before].changes]
+    return "\n".join(f"BEGIN IMMEDIATE;\n{text.rstrip(';')};\nCOMMIT;" for text in texts)
+
+
+@contextmanager
+def immediate(connection: apsw.Connection) -> Iterator[None]:
+    """A transaction that has the lock of writers from its beginning; all of it happens, or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
     try:
-        while (version := schema_of(connection)) in STEPS:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                if schema_of(connection) == version:  # or somebody else did it while we waited
-                    for name in STEPS[version]:
-                        connection.execute(statement("sqlite", name))
-                    connection.execute("UPDATE millpond_meta SET version = ?", (version + 1,))
-                    connection.execute("COMMIT")
-                    return [
-                        f"brought {url} from version {version} to {version + 1}",
-                        *update_tables(connection, url),
-                    ]
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-    except apsw.Error as error:
-        raise translated(error, url) from error
-    made = create_tables(connection, url)
-    return [f"created the tables of version {SCHEMA} in {url}"] if made else []
-
-
-def refuse_other_versions(version: int | None, url: str) -> None:
-    if version != SCHEMA:
-        raise SchemaOutdated(
-            f"{url} has schema version {version}, this Millpond needs {SCHEMA}: run `millpond migrate`"
-            + ("" if version is None or version < SCHEMA else " with the newer Millpond that made it")
-        )
-
-
-def schema_of(connection: apsw.Connection) -> int | None:
-    if not list(connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'millpond_meta'")):
-        return None
-    ((version,),) = connection.execute("SELECT version FROM millpond_meta")
-    return int(version)
+        yield
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def create_private(path: str) -> None:
@@ -96,6 +103,24 @@ def translated(error: apsw.Error, url: str) -> Exception:
     if isinstance(error, apsw.NotADBError | apsw.CorruptError):
         return StoreRefused(f"{url} is not a database, or is damaged: {error}")
     return StoreUnavailable(f"{url}: {type(error).__name__}: {error}")
+
+
+def failed_commit(error: apsw.Error, url: str, *, rolled_back: bool) -> Exception:
+    """What an error of COMMIT means. After most of them SQLite has rolled the transaction back by itself.
+
+    A commit is in the log when its last page is. Where the write of a page failed (no room, a quota, a limit
+    of the file's size) that page is not there, and nothing happened. After the last write, in a flush or in
+    the index of the log, an error leaves the whole commit in the file: a crash before the next commit, which
+    overwrites it, would bring it back. Tests: test_full_disk.py.
+    """
+    in_a_write = (
+        isinstance(error, apsw.FullError) or getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_WRITE
+    )
+    if in_a_write and rolled_back:
+        return StoreUnavailable(
+            f"the disk of {url} is full, or the file may not grow ({error}); nothing was written"
+        )
+    return OutcomeUnknown(f"SQLite failed in COMMIT: {error}; ask for the job by its id")
 
 
 def switch_to_wal(connection: apsw.Connection, patience: float) -> None:

@@ -69,7 +69,6 @@ def _counting(rows: Sequence[Row]) -> list[Statement]:
 FOUND_BY = (
     "queue = ?1",
     "task = ?2",
-    "id IN (SELECT value FROM json_each(?3))",
 )
 
 
@@ -86,11 +85,7 @@ def _condition(states: Sequence[str] | None, parameters: Sequence[Any]) -> str:
 def _one(name: str, parameters: Sequence[Any]) -> Statement:
     """States are written into the text, so that partial indexes apply."""
     text = ""
-    if name in ("choose", "to_cancel"):
-        states, *parameters = parameters
-        text = statement("sqlite", f"{name}_in").replace("{states}", _literals(states))
-        text = text.replace("{condition}", _condition(None, parameters[:3]))
-    elif name in ("search", "search_dead", "search_few"):
+    if name in ("search", "search_dead", "search_few"):
         text, parameters = _search(name, parameters)
     elif name in ("floor", "floor_dead"):
         parameters = parameters[1:]

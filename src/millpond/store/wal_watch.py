@@ -14,8 +14,13 @@ import time
 from pathlib import Path
 
 IN_MODIFY, IN_CREATE = 0x2, 0x100
+IN_MOVED_FROM, IN_MOVED_TO, IN_DELETE = 0x40, 0x80, 0x200  # a file was deleted or replaced
+HEARD = IN_MODIFY | IN_CREATE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE
 EVENT = struct.Struct("iIII")  # watch, mask, cookie, length of the name that follows
 NAP = 0.02
+FIRST_LOOK, LAST_LOOK = 0.0001, 0.005  # naps while a write becomes a commit, first and after a while
+USUAL_COMMIT = 0.003
+LONGEST_COMMIT = 1.0
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -43,7 +48,7 @@ class WalWatch:
         self.close()
 
     def _add(self) -> int:
-        return int(_libc.inotify_add_watch(self._descriptor, self._folder, IN_MODIFY | IN_CREATE))
+        return int(_libc.inotify_add_watch(self._descriptor, self._folder, HEARD))
 
     def wait(self, timeout: float) -> bool:
         """Sleep until somebody writes; False when the time is over."""
@@ -57,6 +62,16 @@ class WalWatch:
             if poll.poll(left * 1000) and self._concerns_us():
                 return True
         return False
+
+    def listen(self, heard: float, left: float) -> float:
+        """Sleep until a process writes, or until a write that was heard may show as a commit: that takes a
+        moment, or long. `heard` is when a write was last heard; returns the same."""
+        since = time.monotonic() - heard
+        if since < USUAL_COMMIT:
+            time.sleep(FIRST_LOOK)
+        elif self.wait(min(left, LAST_LOOK) if since < LONGEST_COMMIT else left):
+            return time.monotonic()
+        return heard
 
     def _concerns_us(self) -> bool:
         try:

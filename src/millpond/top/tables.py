@@ -79,7 +79,7 @@ def _queue(queue: Document, pools: dict[str, Document]) -> tuple[Cell, ...]:
         text(queue["queue"]),
         count(states["queued"]),
         count(states["running"]),
-        count(round(recent["completed"] / recent["seconds"] * 60, 1)),
+        count(round(recent["per_minute"], 1)),
         Cell(wait, -1.0 if p95 is None else p95, WARN if is_late else ""),
         span(queue["oldest"], WARN if is_late else ""),
         _size_of([pools[name] for name in queue["pools"] if name in pools]),

@@ -4,7 +4,8 @@ import type { Happening, Overview } from "../wire/types";
 import { cell } from "./cell";
 import { emptySamples, type Samples } from "./samples";
 
-export type Link = "connecting" | "live" | "lost";
+/** "polled": no stream is to be had, so the overview is asked for every few seconds. */
+export type Link = "connecting" | "live" | "polled" | "lost";
 
 export interface Feed {
   link: Link;

@@ -1,7 +1,7 @@
 // A document read from the server, kept while it is read again. A failure keeps what was there and says so; it
 // is never an empty page. Reading pauses while the tab is hidden.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { type Query, read, withQuery } from "../wire/http";
+import { isGone, type Query, read, withQuery } from "../wire/http";
 import { useCell } from "./cell";
 import { feed } from "./feed";
 
@@ -24,16 +24,18 @@ export function useResource<T>(path: string | null, query: Query = {}, every = 5
   const [held, setHeld] = useState<Held<T>>({ address, data: null, error: null });
   const turn = useRef(0);
   const asked = useRef(""); // what is being asked: a slow answer must not be asked for again and again
-  const isLive = useCell(feed, (value) => value.link === "live");
+  const isOver = useRef(""); // an address with nothing behind it: asking again would change nothing
+  const isLost = useCell(feed, (value) => value.link === "lost");
 
   const load = useCallback(async () => {
-    if (address === "" || document.hidden || asked.current === address) return;
+    if (address === "" || document.hidden || asked.current === address || isOver.current === address) return;
     asked.current = address;
     const mine = ++turn.current;
     try {
       const data = await read<T>(address);
       if (mine === turn.current) setHeld({ address, data, error: null });
     } catch (error) {
+      if (isGone(error)) isOver.current = address;
       if (mine === turn.current) {
         setHeld((old) => ({ address, data: old.address === address ? old.data : null, error }));
       }
@@ -52,7 +54,7 @@ export function useResource<T>(path: string | null, query: Query = {}, every = 5
       window.clearInterval(timer);
       document.removeEventListener("visibilitychange", load);
     };
-  }, [load, every, isLive]);
+  }, [load, every, isLost]);
 
   const isMine = held.address === address;
   const data = isMine ? held.data : null;

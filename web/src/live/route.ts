@@ -1,6 +1,7 @@
 // Addresses behind the hash: #/jobs?state=dead&queue=mail. Parsing and writing are pure; `route` follows the
 // address bar. Names come from job data, so each segment is encoded.
 import { cell } from "./cell";
+import { arrive } from "./entries";
 
 export interface Route {
   page: string;
@@ -39,7 +40,12 @@ export function href(page: string, rest: readonly string[] = [], query: RouteQue
 export const route = cell<Route>(parseRoute(typeof location === "undefined" ? "" : location.hash));
 
 export function followAddress(): void {
-  window.addEventListener("hashchange", () => route.set(parseRoute(location.hash)));
+  history.scrollRestoration = "manual";
+  arrive();
+  window.addEventListener("hashchange", () => {
+    arrive();
+    route.set(parseRoute(location.hash));
+  });
 }
 
 export function go(target: string): void {
@@ -48,6 +54,6 @@ export function go(target: string): void {
 
 /** Changes the address without a new entry in the history: a filter being typed. */
 export function replace(target: string): void {
-  history.replaceState(null, "", target);
+  history.replaceState(history.state, "", target);
   route.set(parseRoute(target));
 }

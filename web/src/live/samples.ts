@@ -31,7 +31,7 @@ export function sampleOf(overview: Overview): Sample {
   return {
     at: Date.parse(overview.at) / 1000,
     queued: totals.queued,
-    running: totals.running,
+    running: totals.begun,
     workers: totals.workers,
     perMinute: totals.per_minute,
     failed: totals.failed_per_minute,
@@ -42,7 +42,7 @@ export function sampleOf(overview: Overview): Sample {
         {
           open: item.states.queued + item.states.running,
           wait: item.oldest,
-          perMinute: (item.recent.completed * 60) / (item.recent.seconds || 1),
+          perMinute: item.recent.per_minute,
         },
       ]),
     ),

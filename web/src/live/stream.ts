@@ -1,5 +1,7 @@
 // The page's one EventSource. The browser reconnects a stream that breaks; one that is refused, or that has
-// been silent for 15 s (the server speaks every 5), is opened anew here, with growing patience.
+// been silent for 15 s (the server speaks every 5), is opened anew here, with growing patience. While none is to
+// be had, since as many are open as the server takes, the overview is asked for instead.
+import { read } from "../wire/http";
 import { addHappening, applyDelta } from "../wire/merge";
 import type { Delta, Happening, Overview, Session } from "../wire/types";
 import { feed, update } from "./feed";
@@ -9,10 +11,12 @@ import { dropEndedSession, hearSession, session } from "./session";
 const SILENCE = 15_000;
 const FIRST = 1_000;
 const LONGEST = 15_000;
+const POLL = 3_000;
 
 let source: EventSource | null = null;
 let watchdog = 0;
 let opener = 0;
+let poller = 0; // 0: the overview is not asked for
 let patience = FIRST;
 let lastEvent = 0;
 
@@ -25,6 +29,11 @@ export function startStream(): void {
 export function stopStream(): void {
   window.clearTimeout(watchdog);
   window.clearTimeout(opener);
+  stopPolling();
+  closeSource();
+}
+
+function closeSource(): void {
   source?.close();
   source = null;
 }
@@ -63,6 +72,7 @@ function parse(message: Event): unknown {
 
 function heard(at?: string): void {
   patience = FIRST;
+  stopPolling();
   watch();
   const now = Date.now();
   update({ link: "live", heardAt: now, ...(at === undefined ? {} : { skew: Date.parse(at) - now }) });
@@ -89,11 +99,35 @@ function leave(reason: string): void {
 
 /** Shows what is known as old; a stream that is over, not merely broken, is opened again later. */
 function lose(isOver: boolean): void {
-  update({ link: "lost" });
+  if (poller === 0) update({ link: "lost" });
   if (!isOver) return;
-  stopStream();
+  window.clearTimeout(watchdog);
+  window.clearTimeout(opener);
+  closeSource();
+  if (poller === 0) void poll();
   opener = window.setTimeout(open, patience);
   patience = Math.min(patience * 2, LONGEST);
+}
+
+/** Asks for the overview until a stream is heard again. */
+async function poll(): Promise<void> {
+  const turn = window.setTimeout(() => void poll(), POLL);
+  poller = turn;
+  if (document.hidden) return;
+  try {
+    const overview = await read<Overview>("overview");
+    if (poller !== turn) return; // a stream was heard meanwhile, or the page was left
+    const now = Date.now();
+    const samples = addSample(feed.get().samples, sampleOf(overview));
+    update({ link: "polled", heardAt: now, skew: Date.parse(overview.at) - now, overview, samples });
+  } catch {
+    if (poller === turn) update({ link: "lost" });
+  }
+}
+
+function stopPolling(): void {
+  window.clearTimeout(poller);
+  poller = 0;
 }
 
 function watch(): void {

@@ -33,15 +33,35 @@ export function Button({ icon, tone = "plain", label, disabled = false, onPress,
 }
 
 export function CopyButton({ text, label }: { text: string; label: string }) {
-  const [isDone, setDone] = useState(false);
+  const [came, setCame] = useState<"copied" | "refused" | null>(null);
   const copy = async () => {
-    await navigator.clipboard?.writeText(text).catch(() => undefined);
-    setDone(true);
-    window.setTimeout(() => setDone(false), 1500);
+    setCame((await copied(text)) ? "copied" : "refused");
+    window.setTimeout(() => setCame(null), 2500);
   };
+  const voice = came === "copied" ? "Copied" : came === "refused" ? "Not copied: the browser refused it" : label;
   return (
-    <button type="button" class="button quiet copy" aria-label={isDone ? "Copied" : label} title={label} onClick={copy}>
-      <Icon name={isDone ? "check" : "copy"} />
+    <button type="button" class="button quiet copy" aria-label={voice} title={voice} onClick={copy}>
+      <Icon name={came === "copied" ? "check" : came === "refused" ? "warning" : "copy"} />
     </button>
   );
+}
+
+/** Puts it into the clipboard; false if it is not there. Over plain HTTP a browser has only the old way. */
+async function copied(text: string): Promise<boolean> {
+  if (navigator.clipboard !== undefined) {
+    return navigator.clipboard.writeText(text).then(
+      () => true,
+      () => false,
+    );
+  }
+  const field = document.createElement("textarea");
+  field.value = text;
+  field.className = "unseen";
+  const owner = document.activeElement;
+  (document.querySelector("dialog[open]") ?? document.body).append(field); // beside a modal box nothing can be selected
+  field.select();
+  const isDone = document.execCommand("copy");
+  field.remove();
+  if (owner instanceof HTMLElement) owner.focus();
+  return isDone;
 }

@@ -43,7 +43,7 @@ export function chartOptions(wish: Wish): uPlot.Options {
       {
         ...axis,
         grid,
-        size: 46,
+        size: (_plot, values) => Math.max(46, 14 + 6.5 * Math.max(0, ...(values ?? []).map((text) => text.length))),
         space: 34,
         values: (_plot, splits) => splits.map((value) => wish.format(value)),
       },

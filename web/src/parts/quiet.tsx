@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import type { Resource } from "../live/resource";
 import { visible } from "../text/hostile";
-import { Refused, sentence } from "../wire/http";
+import { isGone, Refused, sentence } from "../wire/http";
 import { Button } from "./button";
 import { Icon, type IconName } from "./icon";
 
@@ -44,7 +44,7 @@ export function Failure({ error, onRetry }: { error: unknown; onRetry?: () => vo
         <p class="failure-title">{visible(title)}</p>
         {text === title ? null : <p class="failure-text">{visible(text)}</p>}
       </div>
-      {onRetry === undefined ? null : (
+      {onRetry === undefined || isGone(error) ? null : (
         <Button icon="retry" onPress={onRetry}>
           Try again
         </Button>

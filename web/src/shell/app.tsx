@@ -1,11 +1,13 @@
 // The whole: session first, then the stream, then the page that the address names.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useCell } from "../live/cell";
+import { placeScroll } from "../live/entries";
 import { route } from "../live/route";
 import { loadSession, mayRead, session } from "../live/session";
 import { startStream, stopStream } from "../live/stream";
 import { PageOf } from "../pages/page_of";
 import { Failure, Loading } from "../parts/quiet";
+import { ConfirmDialog } from "./confirm";
 import { Help } from "./help";
 import { LinkBanner } from "./link";
 import { LoginPage, TokenDialog } from "./login";
@@ -44,6 +46,7 @@ function Frame({ scope }: { scope: string }) {
       </main>
       <Toasts />
       <TokenDialog />
+      <ConfirmDialog />
       <Help />
     </div>
   );
@@ -63,7 +66,7 @@ function CurrentPage() {
     document.title = `${titleOf(current.page)} · Millpond`;
     if (shown.current === place) return;
     shown.current = place;
-    window.scrollTo({ top: 0 });
+    placeScroll();
     document.querySelector<HTMLElement>("main h1")?.focus({ preventScroll: true }); // a new page is read from its title
   }, [place]);
   return <PageOf key={place} route={current} />;

@@ -11,7 +11,7 @@ let goUntil = 0;
 
 export function listenToKeys(): void {
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
     if (document.querySelector("dialog[open]")) return;
     if (press(event.key)) event.preventDefault();
   });
@@ -32,8 +32,17 @@ function press(key: string): boolean {
   else if (key === "/") focusSearch();
   else if (key === "?") helpIsOpen.set(true);
   else if (key === "t") nextTheme();
+  else if (key === "j" || key === "k") return focusRows();
   else return key === "g";
   return true;
+}
+
+/** Into the rows of the page's first table; from there its own keys move on. */
+function focusRows(): boolean {
+  const rows = document.querySelector("main .rows tbody");
+  const row = rows?.querySelector<HTMLElement>("tr[tabindex='0']") ?? rows?.querySelector<HTMLElement>("tr[tabindex]");
+  row?.focus();
+  return row != null;
 }
 
 function focusSearch(): void {

@@ -12,7 +12,7 @@ import { clock } from "../text/times";
 export function LinkSign() {
   const link = useCell(feed, (value) => value.link);
   const second = useCell(feed, (value) => Math.floor((value.heardAt ?? 0) / 1000));
-  const words = { live: "Live", connecting: "Connecting", lost: "Disconnected" }[link];
+  const words = { live: "Live", connecting: "Connecting", polled: "Every 3 s", lost: "Disconnected" }[link];
   return (
     <span class={`link-sign link-${link}`}>
       <i aria-hidden="true" />

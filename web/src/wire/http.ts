@@ -74,13 +74,20 @@ function problemOf(answer: Response, document: unknown): Problem {
   return { type: "about:blank", title: `The server answered ${answer.status}`, status: answer.status };
 }
 
+/** Is there nothing behind the address? */
+export function isGone(error: unknown): boolean {
+  return error instanceof Refused && error.problem.status === 404;
+}
+
+const GONE = "It never was, or it has been deleted since.";
+
 /** What went wrong, in words, whatever was thrown. */
 export function sentence(error: unknown): string {
   if (!(error instanceof Refused)) return String(error);
   const { title, detail, fix, errors } = error.problem;
   const fields = (errors ?? []).map((one) => `${one.where}: ${one.message}`);
   const said = detail || title;
-  const parts = [said, ...fields.filter((one) => !said.includes(one)), fix];
+  const parts = [said, ...fields.filter((one) => !said.includes(one)), isGone(error) ? GONE : fix];
   return parts.filter(Boolean).join(". ").replaceAll("..", ".");
 }
 

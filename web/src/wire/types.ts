@@ -13,6 +13,7 @@ export interface Session {
   app: string | null;
   version: string;
   token_file: string | null;
+  beside: { host: string; pid: number } | null; // the node that this server was started with
 }
 
 export interface Problem {
@@ -39,6 +40,8 @@ export interface Totals {
   dead: number;
   completed: number;
   cancelled: number;
+  begun: number; // jobs that run, as the nodes tell
+  claimed: number; // jobs that a node has taken and not begun
   workers: number;
   busy: number;
   nodes: number;
@@ -54,6 +57,8 @@ export interface Recent {
   dead: number;
   cancelled: number;
   retried: number;
+  per_minute: number; // completed, over the last minute and the one that is not over yet
+  failed_per_minute: number;
   wait_p50: number | null;
   wait_p95: number | null;
   run_p50: number | null;
@@ -84,6 +89,11 @@ export interface Decision {
   node: string | null;
   from: number;
   to: number;
+  current: number | null;
+  target: number | null;
+  action: "grow" | "shrink" | "stay" | null;
+  queue_depth: number | null;
+  busy_workers: number | null;
   text: string;
   shadow: boolean;
   capped: string | null;
@@ -127,6 +137,7 @@ export interface Pool {
 }
 
 export interface WorkerRow {
+  id: string;
   node: string;
   pool: string;
   pid: number;
@@ -137,8 +148,12 @@ export interface WorkerRow {
   rss: number | null;
   cpu: number | null;
   done: number;
+  completed: number | null;
   failed: number;
   age: number | null;
+  started_at: string | null;
+  job_started_at: string | null;
+  last_seen_at: string | null;
   last_seen: string | number | null;
   recycle: { jobs_left: number | null; memory_left: number | null; age_left: number | null } | null;
 }
@@ -227,6 +242,7 @@ export interface JobRow {
   priority: number;
   attempt: number;
   max_attempts: number;
+  errors: number; // attempts that count against max_attempts
   created_at: string;
   run_at: string | null;
   started_at: string | null;
@@ -268,7 +284,6 @@ export interface JobDetail extends JobRow {
   parents: { id: string; task: string; state: JobState }[];
   options: Record<string, unknown>;
   expires_at: string | null;
-  errors: number;
   crashes: number;
   lost: number;
   token: number;
@@ -366,7 +381,8 @@ export interface Statistics {
   window: string;
   step: number;
   times: number[];
-  queues: Record<string, SeriesOf>;
+  queues: Record<string, SeriesOf>; // of the busiest, or of those that were asked for
+  other: SeriesOf; // all others together
   all: SeriesOf;
 }
 

@@ -1,5 +1,5 @@
--- uses: lines ends chosen
--- {ids, filter} -> {how many, unfinished}: waiting jobs end, running ones are asked to.
+-- uses: slots lines ends chosen
+-- {ids, filter} -> how many: waiting jobs end, running ones are asked to.
 local wanted, number = chooser(args[2]), 0
 
 local function ask_to_end(id)
@@ -13,7 +13,8 @@ local function ask_to_end(id)
     return true
 end
 
-load(args[1], {'head', 'where', 'place', 'unique', 'children', 'expires_at', 'parked', 'aside', 'cancelling'})
+load(args[1], {'head', 'where', 'place', 'unique', 'children', 'expires_at', 'parked', 'aside', 'cancelling',
+    'slots'})
 for _, id in ipairs(args[1]) do
     if cancel_waiting(id, 'cancelled', wanted) or ask_to_end(id) then
         number = number + 1
@@ -21,4 +22,4 @@ for _, id in ipairs(args[1]) do
 end
 flush()
 fall()
-return {number, unfinished and 1 or 0}
+return number

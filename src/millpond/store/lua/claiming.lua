@@ -1,6 +1,8 @@
 -- Claiming: greedy by (rank, id) over the line of a queue, what was set aside, and what is parked at slots
 -- that have room again. Whoever is looked at leaves where he stood: claimed, parked, set aside or buried.
 local LOOKS = 5000 -- jobs looked at for one entry
+local ROOMY = 500 -- slots with room looked at for one entry
+local LARGEST = 1000 -- of them, how many are loaded at once
 local LOOKED_AT = {
     'head', 'where', 'place', 'tally', 'alone', 'expires_at', 'slots', 'body', 'unique', 'parked', 'aside',
     'started_at'
@@ -50,6 +52,10 @@ local function refill(stream, queue)
     tidy(stream, queue)
     stream.ids, stream.ranks = {}, {}
     stream.place = 1
+    -- Those in front could not be claimed (expired, wanted by none): the next look takes more at once. With one
+    -- at a time, an exchange for one job among 50,000 expired ones kept Redis busy for 3 s.
+    stream.chunk = stream.looked_at and math.min(LARGEST, 4 * stream.chunk) or stream.chunk
+    stream.looked_at = true
     local found = call('ZRANGE', stream.key, 0, stream.chunk - 1, 'WITHSCORES')
     stream.is_whole = stream.priority and #found < 2 * stream.chunk -- nobody stands behind these
     for place = 1, #found, 2 do
@@ -70,27 +76,30 @@ local function all_streams(queue, without)
         streams[#streams + 1] = {key = line_key(queue, priority), priority = priority}
     end
     if nothing_else then
-        return streams
+        return streams, 0
     end
     for _, task in ipairs(call('SMEMBERS', P .. 'asides:' .. queue)) do
         if not without[task] then
             streams[#streams + 1] = {key = aside_key(queue, task), task = task}
         end
     end
-    for _, name in ipairs(call('SRANDMEMBER', P .. 'roomy:' .. queue, 500)) do
+    local roomy = call('SRANDMEMBER', P .. 'roomy:' .. queue, ROOMY)
+    for _, name in ipairs(roomy) do
         if free_units(name) > 0 then
             streams[#streams + 1] = {key = parked_key(queue, name), slot = name}
         else
             call('SREM', P .. 'roomy:' .. queue, name)
         end
     end
-    return streams
+    return streams, #roomy
 end
 
+-- The streams in which some job stands, and whether more slots may have room than were looked at.
 local function streams_of(queue, without, limit)
-    local found, streams = all_streams(queue, without), {}
+    local streams = {}
+    local found, slots = all_streams(queue, without)
     for _, stream in ipairs(found) do
-        stream.chunk = #found == 1 and math.min(limit, 1000) or 20
+        stream.chunk = #found == 1 and math.min(limit, LARGEST) or 20
         stream.gone = {}
         refill(stream, queue)
         if #stream.ids > 0 then
@@ -100,7 +109,7 @@ local function streams_of(queue, without, limit)
             announced[stream.key] = nil
         end
     end
-    return streams
+    return streams, slots == ROOMY
 end
 
 -- The stream whose head is first in line, and how many have one; a stream at a slot that has filled up
@@ -124,9 +133,9 @@ local function best_of(streams, queue, room)
     return best, number
 end
 
-local function full_slot(names, room)
+local function full_slot(names, capacities, room)
     for _, name in ipairs(names) do
-        if room(name) <= 0 then
+        if room(name, capacities[name]) <= 0 then
             return name
         end
     end
@@ -174,7 +183,7 @@ end
 local function serve(id, entry, room, used)
     local state, token = head_of(id)
     local queue, task = where_of(id)
-    local names = slot_names(read(id, 'slots'))
+    local names, capacities = slot_names(read(id, 'slots'))
     local expires_at = read(id, 'expires_at')
     if STATES[state] and state ~= 'queued' then
         return nil -- it is not in line at all: somebody has tampered with it
@@ -185,7 +194,7 @@ local function serve(id, entry, room, used)
     elseif entry.without[task] then
         send_away(id, queue, task)
     else
-        local full = full_slot(names, room)
+        local full = full_slot(names, capacities, room)
         if full then
             return send_away(id, queue, task, full)
         end
@@ -244,7 +253,7 @@ local function take_best(streams, entry, limit, rows, room, used)
         -- The line alone is left: what is plain in it takes no room, so the others stay as they are
         local is_simple = number == 1 and stream.priority and not next(entry.without)
         if is_simple then
-            stream.chunk = math.min(limit, 1000)
+            stream.chunk = math.max(stream.chunk, math.min(limit, LARGEST))
         end
         if not stream.is_loaded then
             load_stream(stream)
@@ -259,17 +268,19 @@ local function take_best(streams, entry, limit, rows, room, used)
             end
         end
     end
+    more = more or looks >= LOOKS
     return claimed
 end
 
 local function claim_from(entry, limit, rows)
     local used, before = {}, {}
-    local function room(name)
-        before[name] = before[name] or free_units(name)
+    local function room(name, capacity)
+        before[name] = before[name] or free_units(name, capacity)
         return before[name] - (used[name] or 0)
     end
-    local streams = streams_of(entry.queue, entry.without, limit)
+    local streams, is_part = streams_of(entry.queue, entry.without, limit)
     local claimed = take_best(streams, entry, limit, rows, room, used)
+    more = more or (is_part and claimed < limit)
     for _, stream in ipairs(streams) do
         tidy(stream, entry.queue)
     end
@@ -293,22 +304,25 @@ end
 
 local function claim(entry, rows)
     local settings = call('HMGET', P .. 'queue:' .. entry.queue, 'paused', 'rate', 'tokens', 'filled_at')
-    if settings[1] == '1' or entry.limit <= 0 then
-        return
-    elseif settings[2] and settings[2] ~= '' then
-        claim_within_rate(entry, settings, rows)
-    else
-        claim_from(entry, entry.limit, rows)
+    if settings[1] ~= '1' and entry.limit > 0 then
+        if settings[2] and settings[2] ~= '' then
+            claim_within_rate(entry, settings, rows)
+        else
+            claim_from(entry, entry.limit, rows)
+        end
     end
-    fall()
+    fall() -- also if the queue is paused: the dependents of others must not wait for its sake
 end
 
 local function expire()
-    for _, id in ipairs(call('ZRANGEBYSCORE', P .. 'expiring', '-inf', NOW, 'LIMIT', 0, SOME)) do
+    local found = call('ZRANGEBYSCORE', P .. 'expiring', '-inf', NOW, 'LIMIT', 0, SOME)
+    load(found, LOOKED_AT)
+    for _, id in ipairs(found) do
         if not cancel_waiting(id, 'expired') then
             leave(P .. 'expiring', id)
         end
     end
+    more = more or #found == SOME
     fall()
 end
 
@@ -330,5 +344,6 @@ local function promote()
             bury(id, queue or 'default', 'scheduled')
         end
     end
+    more = more or #due == SOME
     flush()
 end

@@ -1,4 +1,4 @@
--- uses: lines
+-- uses: slots lines
 -- {queue, paused, rate given, rate, slot, capacity}: a new rate begins with a full bucket, one second's worth.
 local queue, name = args[1], args[5]
 if queue then
@@ -16,6 +16,7 @@ if queue then
 end
 if name then
     call('HSET', P .. 'slots:capacity', name, args[6])
+    call('SADD', P .. 'slots:set', name)
     offer(name)
 end
 flush()

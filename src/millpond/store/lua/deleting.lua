@@ -6,9 +6,13 @@ local FIELDS = {
 }
 
 local function forget(ids)
+    load(ids, {'head', 'where', 'slots'})
     for _, id in ipairs(ids) do
         local state = head_of(id)
-        leave(P .. 'state:' .. state, id)
+        if state == 'dead' and read(id, 'slots') then
+            name_slots(read(id, 'slots'), -1)
+        end
+        leave_end(state, id)
         count(where_of(id) or 'default', state, -1)
         -- Whoever gets this id next has parents of his own
         for _, parent in ipairs(call('SMEMBERS', P .. 'parents:' .. id)) do
@@ -16,8 +20,10 @@ local function forget(ids)
         end
         call('DEL', P .. 'parents:' .. id)
     end
-    for _, name in ipairs(FIELDS) do
-        in_parts('HDEL', P .. 'job:' .. name, ids)
+    for bucket, part in pairs(by_bucket(ids, 1, 1)) do
+        for _, name in ipairs(FIELDS) do
+            in_parts('HDEL', job_key(name, bucket), part)
+        end
     end
     flush()
     return #ids

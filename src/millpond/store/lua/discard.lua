@@ -1,4 +1,4 @@
--- uses: chosen deleting
+-- uses: slots chosen deleting
 -- {ids, filter} -> how many ended jobs were deleted
 local wanted, ended = chooser(args[2]), {}
 load(args[1], {'head', 'where'})

@@ -1,5 +1,5 @@
--- uses: lines ends settling claiming single
--- {node, sequence, verdicts, started, progress, claims, going on} -> {"ok", rows, stale, cancelling, unfinished}
+-- uses: slots lines ends settling claiming single
+-- {node, sequence, verdicts, started, progress, claims, going on} -> {"ok", rows, stale, cancelling, more}
 
 local node, stale, rows = args[1], {}, {}
 local refusal = refused(node)
@@ -40,4 +40,4 @@ for _, wanted in ipairs(args[6]) do
     claim({queue = wanted[1], limit = wanted[2], without = without, node = node, held = P .. 'held:' .. node}, rows)
 end
 local cancelling = nothing_else and {} or call('SMEMBERS', P .. 'cancelling:' .. node)
-return {'ok', rows, stale, cancelling, unfinished and 1 or 0}
+return {'ok', rows, stale, cancelling, more and 1 or 0}

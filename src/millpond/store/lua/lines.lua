@@ -1,36 +1,5 @@
 -- Where queued jobs stand: in the line of their queue, parked at a slot that was full, or set aside because
--- somebody could not run their task. Slots and the jobs that wait for them.
-
--- The names in a slots field; nil if it cannot be read.
-local function slot_names(slots)
-    if not slots then
-        return {}
-    end
-    local readable, list = pcall(cjson.decode, slots)
-    if not readable or type(list) ~= 'table' then
-        return nil
-    end
-    local names, seen = {}, {}
-    for _, slot in ipairs(list) do
-        if type(slot) ~= 'table' or type(slot[1]) ~= 'string' then
-            return nil
-        end
-        if not seen[slot[1]] then -- a slot that is named twice is taken once
-            names[#names + 1] = slot[1]
-            seen[slot[1]] = true
-        end
-    end
-    return names
-end
-
-local function free_units(name)
-    local capacity = tonumber(call('HGET', P .. 'slots:capacity', name) or 0) or 0
-    return capacity - (tonumber(call('HGET', P .. 'slots:used', name) or 0) or 0)
-end
-
-local function parked_at(name)
-    return tonumber(call('HGET', P .. 'slots:parked', name) or 0)
-end
+-- somebody could not run their task.
 
 local function parked_key(queue, name)
     return P .. 'parked:' .. queue .. '\0' .. name
@@ -89,7 +58,9 @@ end
 
 local function free_slots(slots)
     for _, name in ipairs(slot_names(slots) or {}) do
-        call('HINCRBY', P .. 'slots:used', name, -1)
+        if call('HINCRBY', P .. 'slots:used', name, -1) <= 0 then
+            call('HDEL', P .. 'slots:used', name)
+        end
         offer(name)
     end
 end

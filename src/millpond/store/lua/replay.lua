@@ -1,4 +1,4 @@
--- uses: lines chosen
+-- uses: slots lines chosen
 -- {ids, filter} -> how many dead jobs stand in line again, with fresh budgets
 local GONE = {'reason', 'alone', 'cancelling', 'expires_at', 'finished_at', 'started_at', 'result'}
 local wanted, number = chooser(args[2]), 0
@@ -15,7 +15,7 @@ local function revive(id, token, queue)
     end
     count(queue, 'dead', -1)
     note(queue, 'replayed', 0)
-    leave(state_key('dead'), id)
+    leave_end('dead', id)
     stand(id, queue, 'queued', rank, NOW, priority)
 end
 

@@ -1,3 +1,4 @@
+-- uses: leases
 -- {node, {gone, ...}} -> the nodes this one may rescue now, sealed: from here on they are refused.
 local rescuer = call('HMGET', P .. 'node:' .. args[1], 'until', 'steady_since', 'lease', 'sealed', 'host')
 if not rescuer[1] or rescuer[4] == '1' or tonumber(rescuer[1]) <= now then
@@ -11,7 +12,7 @@ local since = up and clock('0', '') - (up + 1) * 1000000 or 0
 if since > now then -- the caller's clock is not the server's
     since = 0
 end
-local steady = now - math.max(tonumber(rescuer[2]), since) >= tonumber(rescuer[3])
+local steady = is_fresh(rescuer[1], rescuer[3]) and now - math.max(tonumber(rescuer[2]), since) >= tonumber(rescuer[3])
 local gone, sealed = {}, {}
 for _, node in ipairs(args[2]) do
     gone[node] = true

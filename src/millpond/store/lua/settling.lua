@@ -127,8 +127,8 @@ local function ledger(node)
     return {
         heads = column(known, 'head'), wheres = column(known, 'where'),
         head = column(jotted, 'head'), told = column(jotted, 'end'),
-        held = column(left, held_key(node)), entered = column(entered, state_key('completed')),
-        ended = column(appended, ended_key('completed')), number = {}, wait = {}, run = {}
+        held = column(left, held_key(node)), entered = column(closed, 'completed'),
+        ended = column(finished, 'completed'), number = {}, wait = {}, run = {}
     }
 end
 

@@ -41,11 +41,11 @@ local function is_calm(claims, node, keys)
     return true
 end
 
--- Is there nothing at all but plain jobs in lines that nobody has configured?
-local function is_bare(claims, keys)
+-- Is there nothing at all but lines that nobody has configured, and plain jobs in the bucket?
+local function is_bare(claims, keys, bucket)
     local all = {P .. 'due', P .. 'expiring', unpack(keys)}
     for _, name in ipairs(RARE) do
-        all[#all + 1] = P .. 'job:' .. name
+        all[#all + 1] = job_key(name, bucket)
     end
     for _, wanted in ipairs(claims) do
         all[#all + 1] = P .. 'queue:' .. wanted[1]
@@ -77,9 +77,9 @@ local function only_one(claims)
 end
 
 -- Does this job concern nobody else, and may be claimed now?
-local function is_plain(id, queue)
+local function is_plain(id, queue, bucket)
     for _, name in ipairs(RARE) do
-        if call('HEXISTS', P .. 'job:' .. name, id) == 1 then
+        if call('HEXISTS', job_key(name, bucket), id) == 1 then
             return false
         end
     end
@@ -92,21 +92,25 @@ shortcut = function(told)
     if #args[3] + #args[4] + #args[5] > 0 or #claims == 0 or not is_calm(claims, node, keys) then
         return nil
     end
-    local bare = is_bare(claims, keys)
+    local id, queue, line = only_one(claims)
+    if not id then
+        return nil
+    end
+    local bucket = bucket_name(id)
+    local bare, head_key = is_bare(claims, keys, bucket), job_key('head', bucket)
     if not bare and (call('EXISTS', unpack(keys)) > 0 or is_due(P .. 'due', told) or is_due(P .. 'expiring', told)) then
         return nil
     end
-    local id, queue, line = only_one(claims)
-    if not id or call('HGET', P .. 'job:head', id) ~= 'queued 0 ' or not (bare or is_plain(id, queue)) then
+    if call('HGET', head_key, id) ~= 'queued 0 ' or not (bare or is_plain(id, queue, bucket)) then
         return nil
     end
-    local where, place = call('HGET', P .. 'job:where', id), call('HGET', P .. 'job:place', id)
-    local body = call('HGET', P .. 'job:body', id)
+    local where, place = call('HGET', job_key('where', bucket), id), call('HGET', job_key('place', bucket), id)
+    local body = call('HGET', job_key('body', bucket), id)
     if not (where and place and body) or refused(node) then
         return nil
     end
     call('HSET', P .. 'node:' .. node, 'sequence', args[2])
-    call('HSET', P .. 'job:head', id, 'running 1 ' .. node)
+    call('HSET', head_key, id, 'running 1 ' .. node)
     call('ZREM', line, id)
     call('ZREM', P .. 'state:queued', id)
     call('ZADD', P .. 'held:' .. node, '0', id)

@@ -68,7 +68,10 @@ local function take_unique(job)
 end
 
 local function set_capacity(name, capacity)
-    call('HSET', P .. 'slots:capacity', name, text(capacity))
+    if call('HGET', P .. 'slots:capacity', name) ~= text(capacity) then
+        call('HSET', P .. 'slots:capacity', name, text(capacity))
+        call('SREM', P .. 'slots:set', name)
+    end
     offer(name)
 end
 
@@ -107,6 +110,7 @@ local function write_fields(job, state, rank, run_at, waits)
     end
     if job[12] then
         write(id, 'slots', job[12])
+        name_slots(job[12], 1)
     end
     if waits > 0 then
         write(id, 'waits', text(waits))
@@ -200,17 +204,18 @@ end
 -- The same as `enqueue` for one such job, without the detours: it is waited for. 1 if it is new.
 local function enqueue_one(job)
     local id, queue, priority, rank = job[1], job[3], priority_of(job), rank_now(job[4])
-    if call('HSETNX', P .. 'job:head', id, 'queued 0 ') == 0 then
+    local bucket = bucket_of(id)
+    if call('HSETNX', job_key('head', bucket), id, 'queued 0 ') == 0 then
         return 0
     end
-    call('HSET', P .. 'job:where', id, queue .. '\0' .. job[2])
-    call('HSET', P .. 'job:place', id, rank .. ' ' .. NOW .. ' ' .. NOW .. ' ' .. priority)
-    call('HSET', P .. 'job:body', id, job[15])
+    call('HSET', job_key('where', bucket), id, queue .. '\0' .. job[2])
+    call('HSET', job_key('place', bucket), id, rank .. ' ' .. NOW .. ' ' .. NOW .. ' ' .. priority)
+    call('HSET', job_key('body', bucket), id, job[15])
     call('ZADD', state_key('queued'), '0', id)
     call('SADD', P .. 'lines:' .. queue, priority)
     call('ZADD', line_key(queue, priority), rank, id)
     call('HINCRBY', P .. 'counts', queue .. '\0queued', 1)
-    local minute = text(math.floor(now / 60000000))
+    local minute = minute_of(now)
     if call('HINCRBY', P .. 'minute:' .. minute, queue .. '\0enqueued\0' .. '0', 1) == 1 then
         call('ZADD', P .. 'minutes', minute, minute)
     end

@@ -1,6 +1,6 @@
--- uses: lines ends settling
--- {node, verdicts, raise, damaged ids} -> {how many were carried out, unfinished}. The fence is checked here: a job
--- that went elsewhere since the verdict was made is left alone. A sealed node with nothing left goes to its grave.
+-- uses: slots lines ends settling
+-- {node, verdicts, raise, damaged ids} -> how many were carried out. The fence is checked here: a job that went
+-- elsewhere since the verdict was made is left alone. A sealed node with nothing left goes to its grave.
 local node, done = args[1], 0
 load_verdicts(args[2])
 for _, verdict in ipairs(args[2]) do
@@ -25,4 +25,4 @@ if args[3] and call('HGET', P .. 'node:' .. node, 'sealed') == '1' and call('ZCA
     call('ZREM', P .. 'nodes', node)
     call('DEL', P .. 'node:' .. node, P .. 'cancelling:' .. node, P .. 'held:' .. node)
 end
-return {done, unfinished and 1 or 0}
+return done

@@ -7,35 +7,41 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from millpond.job import DAY, ENDS, MICROSECONDS, WAITING, Instant, JobState, Slot
+from millpond.job import DAY, MICROSECONDS, WAITING, Instant, JobState, Slot
 from millpond.store.protocol import PAGE, Filter, Retention
-from millpond.store.relational import ends
-from millpond.store.relational.query import Many, Query, Row, Steps
+from millpond.store.relational import ends, slots
+from millpond.store.relational.query import Hint, Many, Query, Row, Steps
 from millpond.store.relational.reading import find
 from millpond.store.relational.statistics import MINUTE, count
 from millpond.store.relational.tallies import moves, tell
 
-
-def condition(chosen: Filter, states: frozenset[JobState]) -> tuple[list[str], Row]:
-    """The states to look in, and the parameters (queue, task, ids) of a choosing statement."""
-    wanted = [state.value for state in JobState if state in states]
-    if chosen.states:
-        wanted = [state for state in wanted if state in chosen.states]
-    return wanted, (chosen.queue, chosen.task, list(chosen.ids) if chosen.ids else None)
+UNENDED = WAITING | {JobState.RUNNING}
 
 
-def cancel(chosen: Filter, now: Instant, limit: int = PAGE) -> Steps[tuple[int, bool]]:
-    """End waiting jobs, ask for the end of running ones. Returns how many, and whether to go on.
+def among(chosen: Filter, states: frozenset[JobState]) -> Filter | None:
+    """The filter, looking in no other states than these; None if that leaves none."""
+    wanted = tuple(state for state in JobState if state in states and state in (chosen.states or states))
+    return replace(chosen, states=wanted) if wanted else None
 
-    All are found in one look and stay as they were found: none slips through by being claimed or going back.
+
+def _parameters(chosen: Filter, ids: list[str]) -> Row:
+    return [state.value for state in chosen.states], chosen.queue, chosen.task, ids
+
+
+def cancel(chosen: Filter, ids: list[str], now: Instant, *, waits: bool = False) -> Steps[int]:
+    """End those of these jobs that wait, ask for the end of those that run; returns how many.
+
+    They are looked at again, in one look, and stay as they are found then: between the look that chose them
+    and this one any of them may have been claimed, or gone back in line. One that another transaction has
+    locked is passed over, or waited for if the call `waits`.
     """
-    states, parameters = condition(chosen, WAITING | {JobState.RUNNING})
-    rows = (yield Query("to_cancel", (states, *parameters, limit))) if states else []
+    look = "to_cancel_locked" if waits else "to_cancel"
+    rows = yield Query(look, _parameters(chosen, ids))
     running = [row[0] for row in rows if row[1] == JobState.RUNNING]
     asked: list[Row] = (yield Query("ask_to_end", (running,))) if running else []
     waiting = [row[0] for row in rows if row[1] != JobState.RUNNING]
     cancelled = yield from ends.cancel_waiting(waiting, "cancelled", now)
-    return cancelled + len(asked), len(rows) == limit
+    return cancelled + len(asked)
 
 
 def replay(
@@ -50,6 +56,9 @@ def replay(
     rows, goes_on = yield from find(replace(chosen, states=(JobState.DEAD,)), limit, below)
     queues = {row[0]: row[2] for row in rows if row[4] != "damaged"}
     again = (yield Many("replay", [(job, now, DAY) for job in sorted(queues)])) if queues else []
+    if again:
+        yield Query("stop_cascades", ([row[0] for row in again],))
+        yield Hint(frozenset(queues[row[0]] for row in again))
     gone = moves((queues[row[0]], "dead", "queued" if row[1] else None, 1) for row in again)
     yield from tell(gone, now)
     yield from count(Counter((queues[row[0]], "replayed", 0) for row in again if row[1]), now)
@@ -68,21 +77,30 @@ def prune(retention: Retention, now: Instant, limit: int = PAGE) -> Steps[tuple[
         rows = yield Query("ended_before", (state.value, before[state], limit))
         number += yield from _delete([row[0] for row in rows], now)
         more = more or len(rows) == limit
-    yield Query("forget_uniques", (now,))
-    yield Query("forget_statistics", ((now - round(retention.statistics * MICROSECONDS)) // MINUTE,))
+    more = (yield from _forget(retention, now, limit)) or more
     yield Query("fold_tallies", (now // MINUTE - 1,))
     yield Query("forget_tallies", ())
     yield Query("forget_graves", (now - 7 * DAY,))
-    yield Query("forget_ticks", (now - round(retention.ticks * MICROSECONDS),))
     return number, more
 
 
-def discard(chosen: Filter, now: Instant, limit: int = PAGE) -> Steps[tuple[int, bool]]:
-    """Delete ended jobs by choice. Returns how many, and whether to go on."""
-    states, parameters = condition(chosen, ENDS)
-    rows = (yield Query("choose", (states, *parameters, limit))) if states else []
-    number = yield from _delete([row[0] for row in rows], now)
-    return number, len(rows) == limit
+def _forget(retention: Retention, now: Instant, limit: int) -> Steps[bool]:
+    """Forget a page of each small record that is over; True if some page was full."""
+    minute = (now - round(retention.statistics * MICROSECONDS)) // MINUTE
+    most = yield from slots.forget(now, limit)
+    for request in (
+        Query("forget_uniques", (now, limit)),
+        Query("forget_statistics", (minute, limit)),
+        Query("forget_ticks", (now - round(retention.ticks * MICROSECONDS), limit)),
+    ):
+        most = max(most, len((yield request)))
+    return most == limit
+
+
+def discard(chosen: Filter, ids: list[str], now: Instant) -> Steps[int]:
+    """Delete those of these jobs that have ended still; returns how many."""
+    rows = yield Query("choose", _parameters(chosen, ids))
+    return (yield from _delete([row[0] for row in rows], now))
 
 
 def _delete(ids: Sequence[str], now: Instant) -> Steps[int]:
@@ -100,6 +118,8 @@ def configure(
     """Change a queue's settings or a slot's capacity."""
     if queue is not None:
         limit = rate or None
-        yield Query("write_queue", (queue, paused, rate is not None, limit, now))
+        rows = yield Query("write_queue", (queue, paused, rate is not None, limit, now))
+        yield Hint(frozenset({queue} if rows and not rows[0][0] else ()))
     if slot is not None:
-        yield Query("write_slot", (slot.name, slot.capacity))
+        rows = yield Query("write_slot", (slot.name, slot.capacity, now))
+        yield Hint(frozenset(row[0] for row in rows))

@@ -3,6 +3,10 @@
 Greedy by (rank, id). The head of the line that needs no slots is claimed in one statement. A job that
 finds a slot full is parked out of the line, so that it is looked at once and not at every claim; when the
 slot has room again, the best of those parked at it step back first.
+
+A claim waits for no lock. A job, slot or rate that another transaction has locked is passed over and found by
+the next claim. An exchange holds the slots that it freed; two that waited for each other's would stand still
+until the server ends one of them, again and again. Shown by tests/proof_stores/test_keyed_crowd.py.
 """
 
 from __future__ import annotations
@@ -16,12 +20,14 @@ import msgspec
 from millpond.job import Instant, Job, JobState
 from millpond.rules.rate import Bucket, allowed, fill
 from millpond.store.protocol import Claim
-from millpond.store.relational import ends
+from millpond.store.relational import ends, slots
 from millpond.store.relational.query import Many, Query, Row, Steps
 from millpond.store.relational.rows import Damaged, job_of
 from millpond.store.relational.tallies import PARKED, moves, tell
 
 WINDOW = 200  # jobs looked at together beyond those wanted
+DUE = 10_000  # jobs whose time has come that one claim puts in line
+LOOKED = 2000  # jobs that one claim looks at beyond those it gets
 _encode = msgspec.json.Encoder().encode
 
 
@@ -30,6 +36,17 @@ class Candidate(msgspec.Struct, frozen=True):
 
     job: Job
     unique_for: str | None
+
+
+class Claimed(NamedTuple):
+    """What a claim got."""
+
+    jobs: list[Job]
+    asked: bool  # the end of a job that this node runs was asked for
+    more: bool  # the claim stopped at a bound and may find more at once
+
+
+NOTHING = Claimed([], True, False)
 
 
 class Outlook(NamedTuple):
@@ -41,7 +58,8 @@ class Outlook(NamedTuple):
     expired: bool  # some job has waited for too long
     due: bool  # the time of some job has come
     roomy: bool  # some slot with jobs parked at it has room
-    asked: bool  # somebody asked for the end of a job of this node
+    cascading: bool  # some job ended with more dependents than one step reaches
+    asked: bool  # the end of a job of this node was asked for
     stands: bool  # some job stands in line, though perhaps not for this node
 
     def is_over(self) -> bool:
@@ -49,27 +67,47 @@ class Outlook(NamedTuple):
         return self.paused or not (self.stands or self.due or self.roomy)
 
 
-def claim(node: str, entries: Sequence[Claim], now: Instant) -> Steps[tuple[list[Job], bool]]:
-    """Serve each entry in turn. Also says whether the end of a job that this node runs was asked for."""
+def claim(node: str, entries: Sequence[Claim], now: Instant) -> Steps[Claimed]:
+    """Serve each entry in turn."""
     names = sorted({entry.queue for entry in entries})
     rows = yield Query("outlook", (names, now, node))
     outlooks = {row[0]: Outlook(*row) for row in rows}
     any_queue = outlooks[names[0]]
-    if any_queue.expired:
-        yield from ends.expire(now)
+    more = bool(any_queue.cascading) and (yield from ends.go_on(now)) > 0
+    expired = bool(any_queue.expired) and (yield from ends.expire(now))
     if any_queue.due:
-        rows = yield Query("promote", (now,))
-        yield from tell(moves((row[0], "scheduled", "queued", int(row[1])) for row in rows), now)
+        more = (yield from _promote(now)) or more
     jobs: list[Job] = []
     for entry in entries:
         outlook = outlooks[entry.queue]
         if outlook.is_over() or entry.limit <= 0:
-            continue  # who comes in this moment is told of, and claimed next time
+            continue  # a job that comes in this moment is announced, and claimed next time
+        demand = Demand(node, entry, now, roomy=bool(any_queue.roomy), expired=expired)
         if outlook.rate is None:
-            jobs += yield from _from_queue(node, entry, entry.limit, now, roomy=any_queue.roomy)
+            found, stopped = yield from _from_queue(demand, entry.limit)
         else:
-            jobs += yield from _within_rate(node, entry, now, roomy=any_queue.roomy)
-    return jobs, bool(any_queue.asked)
+            found, stopped = yield from _within_rate(demand)
+        jobs += found
+        more = more or stopped
+    return Claimed(jobs, bool(any_queue.asked), more or expired)
+
+
+def _promote(now: Instant) -> Steps[bool]:
+    """Put a page of the jobs whose time has come in line; True if there may be more, perhaps of these queues:
+    a node that has nothing to do would otherwise come back only after a second."""
+    rows = yield Query("promote", (now, DUE))
+    yield from tell(moves((row[0], "scheduled", "queued", int(row[1])) for row in rows), now)
+    return sum(int(row[1]) for row in rows) == DUE
+
+
+class Demand(NamedTuple):
+    """What is claimed from one queue, and what stands in the way there."""
+
+    node: str
+    entry: Claim
+    now: Instant
+    roomy: bool  # some slot with parked jobs has room
+    expired: bool  # some that stand here may have expired
 
 
 def is_vain(node: str, entries: Sequence[Claim], now: Instant) -> Steps[bool]:
@@ -77,7 +115,7 @@ def is_vain(node: str, entries: Sequence[Claim], now: Instant) -> Steps[bool]:
     names = sorted({entry.queue for entry in entries})
     rows = yield Query("outlook", (names, now, node))
     outlooks = [Outlook(*row) for row in rows]
-    if any(one.expired or one.due or one.roomy or one.asked for one in outlooks):
+    if any(one.expired or one.due or one.roomy or one.cascading or one.asked for one in outlooks):
         return False
     shut = {one.queue for one in outlooks if one.is_over()}
     for one in outlooks:
@@ -92,7 +130,7 @@ def is_vain(node: str, entries: Sequence[Claim], now: Instant) -> Steps[bool]:
 def _allowed(queue: str, now: Instant) -> Steps[int]:
     """How many jobs a queue's rate lets begin now."""
     rows = yield Query("lock_rate", (queue,))
-    return allowed(fill(Bucket(*rows[0]), now))
+    return allowed(fill(Bucket(*rows[0]), now)) if rows else 0
 
 
 def is_usual(entries: Sequence[Claim]) -> bool:
@@ -122,24 +160,28 @@ def rest(entries: Sequence[Claim], got: Sequence[Job]) -> list[Claim]:
     return [Claim(entry.queue, entry.limit - numbers[entry.queue], entry.without) for entry in entries]
 
 
-def _within_rate(node: str, entry: Claim, now: Instant, *, roomy: bool) -> Steps[list[Job]]:
-    rows = yield Query("lock_rate", (entry.queue,))
-    bucket = fill(Bucket(*rows[0]), now)
-    jobs = yield from _from_queue(node, entry, min(entry.limit, allowed(bucket)), now, roomy=roomy)
-    yield Query("spend_rate", (entry.queue, bucket.tokens - len(jobs), bucket.filled_at))
-    return jobs
+def _within_rate(demand: Demand) -> Steps[tuple[list[Job], bool]]:
+    rows = yield Query("lock_rate", (demand.entry.queue,))
+    if not rows:  # another node claims from this queue at this moment
+        return [], False
+    bucket = fill(Bucket(*rows[0]), demand.now)
+    jobs, stopped = yield from _from_queue(demand, min(demand.entry.limit, allowed(bucket)))
+    yield Query("spend_rate", (demand.entry.queue, bucket.tokens - len(jobs), bucket.filled_at))
+    return jobs, stopped
 
 
-def _from_queue(node: str, entry: Claim, limit: int, now: Instant, *, roomy: bool) -> Steps[list[Job]]:
+def _from_queue(demand: Demand, limit: int) -> Steps[tuple[list[Job], bool]]:
+    """Up to `limit` jobs, and whether the claim stopped at its bound before the end of the line."""
     if limit <= 0:
-        return []
+        return [], False
     jobs: list[Job] = []
-    is_all = False
-    if not roomy and not entry.without:
-        jobs, is_all = yield from _take_head(node, entry.queue, limit, now)
+    is_all = stopped = False
+    if not (demand.roomy or demand.expired or demand.entry.without):
+        jobs, is_all = yield from _take_head(demand.node, demand.entry.queue, limit, demand.now)
     if len(jobs) < limit and not is_all:
-        jobs += yield from _look_on(node, entry, limit - len(jobs), now, roomy=roomy)
-    return sorted(jobs, key=lambda job: (job.rank, job.id))
+        found, stopped = yield from _look_on(demand, limit - len(jobs))
+        jobs += found
+    return sorted(jobs, key=lambda job: (job.rank, job.id)), stopped
 
 
 def _take_head(node: str, queue: str, limit: int, now: Instant) -> Steps[tuple[list[Job], bool]]:
@@ -155,27 +197,54 @@ def _take_head(node: str, queue: str, limit: int, now: Instant) -> Steps[tuple[l
     return [candidate.job for candidate in found], is_all
 
 
-def _look_on(node: str, entry: Claim, limit: int, now: Instant, *, roomy: bool) -> Steps[list[Job]]:
-    """One window after the other: those that may run are claimed, the others parked."""
+def _look_on(demand: Demand, limit: int) -> Steps[tuple[list[Job], bool]]:
+    """One window after the other: those that may run are claimed, the others parked, the expired cancelled.
+    Also says whether the bound on how many are looked at ended it, and there is something new to look at.
+
+    A job whose slot another exchange has locked for a moment stands where it stood: the next window reaches
+    beyond all of those. Ending there, a claim of one job would come back empty beside a line full of others,
+    and its node rest for a second. Where nothing but such jobs was found, an answer that there may be more
+    would keep the node claiming without a pause for as long as the slot is locked. Shown by
+    tests/stores/test_locked_slots.py.
+    """
     jobs: list[Job] = []
-    rows: list[Row] = []
+    seen = passed = changed = 0
     while len(jobs) < limit:
-        back = (yield from _step_back(entry, now)) if roomy or rows else set()
         wanted = limit - len(jobs)
-        window = wanted + WINDOW if rows else wanted
-        rows = yield _peek(entry, window)
-        found, damaged = _read([_as_claimed(row, node) for row in rows])
-        chosen, parked = yield from _choose(found, wanted, back)
-        if parked:
-            yield Many("park", parked)
-            yield Many("count_parked", sorted(Counter(slot for _, slot in parked).items()))
-            yield from tell(moves([(entry.queue, None, PARKED, len(parked))]), now)
-        jobs += yield from _take(node, chosen, now)
-        yield from bury(damaged, "queued", now)
-        nothing_left = len(rows) < window and not parked
-        if nothing_left or not rows:
-            break
-    return jobs
+        back = (yield from _step_back(demand, wanted)) if demand.roomy or seen else set()
+        window = wanted + passed + WINDOW if seen else wanted
+        rows = yield _peek(demand.entry, window)
+        taken, moved, passed = yield from _through(demand, rows, wanted, back)
+        jobs += taken
+        seen += len(rows)
+        changed += len(taken) + moved
+        if len(rows) < window and not moved:
+            return jobs, False
+        if seen >= limit + LOOKED:
+            return jobs, changed > 0
+    return jobs, False
+
+
+def _through(
+    demand: Demand, rows: Sequence[Row], wanted: int, back: set[str]
+) -> Steps[tuple[list[Job], int, int]]:
+    """Claim, park, cancel or bury the jobs of one window; returns those claimed, how many left the line in
+    another way, and how many were passed over."""
+    found, damaged = _read([_as_claimed(row, demand.node) for row in rows])
+    late = [
+        one.job.id for one in found if one.job.expires_at is not None and one.job.expires_at <= demand.now
+    ]
+    if late:
+        found = [one for one in found if one.job.id not in set(late)]
+    chosen, parked, passed = yield from _choose(found, wanted, back)
+    if parked:
+        yield Many("park", parked)
+        yield Many("count_parked", sorted(Counter(slot for _, slot in parked).items()))
+        yield from tell(moves([(demand.entry.queue, None, PARKED, len(parked))]), demand.now)
+    jobs = yield from _take(demand.node, chosen, demand.now)
+    yield from bury(damaged, "queued", demand.now)
+    yield from ends.cancel_waiting(late, "expired", demand.now)
+    return jobs, len(parked) + len(damaged) + len(late), passed
 
 
 def _peek(entry: Claim, limit: int) -> Query:
@@ -184,17 +253,17 @@ def _peek(entry: Claim, limit: int) -> Query:
     return Query("peek", (entry.queue, limit))
 
 
-def _step_back(entry: Claim, now: Instant) -> Steps[set[str]]:
+def _step_back(demand: Demand, wanted: int) -> Steps[set[str]]:
     """Those parked at slots that have room again, the best of each, stand in line again."""
-    rows = yield Query("roomy_slots", (entry.queue,))
+    queue, without = demand.entry.queue, _encode(demand.entry.without).decode()
+    rows = yield Query("roomy_slots", (queue, wanted + WINDOW, without))
     if not rows:
         return set()
-    without = _encode(entry.without).decode()
-    back = yield Many("step_back", [(name, entry.queue, free, without) for name, free in rows])
+    back = yield Many("step_back", [(name, queue, min(free, wanted), without) for name, free in rows])
     returned = Counter(row[1] for row in back)
     if returned:
         yield Many("count_parked", [(name, -number) for name, number in sorted(returned.items())])
-        yield from tell(moves([(entry.queue, PARKED, None, len(back))]), now)
+        yield from tell(moves([(queue, PARKED, None, len(back))]), demand.now)
     return {row[0] for row in back}
 
 
@@ -217,18 +286,22 @@ def _read(rows: Sequence[Row]) -> tuple[list[Candidate], list[str]]:
 
 def _choose(
     found: Sequence[Candidate], wanted: int, back: set[str]
-) -> Steps[tuple[list[Candidate], list[Row]]]:
-    """Which candidates may run, and which must be parked and at what."""
-    names = sorted({slot.name for candidate in found for slot in candidate.job.slots})
-    if not names:  # nothing to take, nothing to park: the usual case
-        return list(found[:wanted]), []
-    free: dict[str, int] = dict((yield Query("lock_slots", (names,))))
+) -> Steps[tuple[list[Candidate], list[Row], int]]:
+    """Which candidates may run, which must be parked and at what, and how many were passed over: one that
+    needs a slot which another transaction has locked keeps its place in line."""
+    if not any(candidate.job.slots for candidate in found):  # the usual case
+        return list(found[:wanted]), [], 0
+    free = yield from slots.lock([candidate.job for candidate in found])
     chosen: list[Candidate] = []
     parked: list[Row] = []
     used: Counter[str] = Counter()
+    passed = 0
     for candidate in found:
         needed = {slot.name for slot in candidate.job.slots}
-        full = next((name for name in sorted(needed) if free.get(name, 0) <= used[name]), None)
+        if not needed <= free.keys():
+            passed += 1
+            continue
+        full = next((name for name in sorted(needed) if free[name] <= used[name]), None)
         if full is not None:
             parked.append((candidate.job.id, full))
             if candidate.job.id in back:  # then the next one parked where it was comes before all behind it
@@ -238,7 +311,7 @@ def _choose(
             used.update(needed)
     if used:
         yield Many("take_slots", sorted(used.items()))
-    return chosen, parked
+    return chosen, parked, passed
 
 
 def _take(node: str, chosen: Sequence[Candidate], now: Instant) -> Steps[list[Job]]:

@@ -1,4 +1,10 @@
-"""When jobs end: unique keys are let go, dependents start or fall with them."""
+"""When jobs end: unique keys are let go, dependents start or fall with them.
+
+A step reaches at most REACHED dependents, of at most GENERATIONS generations. A parent with more behind it is
+noted as a cascade, and later steps go on where this one stopped: a job with a million children must not hold
+its node's exchange for a minute. Dependents that another transaction has locked wait for a later step in the
+same way. Shown by tests/stores/test_cascades.py.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +13,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from millpond.job import Instant, JobState
-from millpond.store.relational.query import Many, Query, Steps
+from millpond.store.relational.query import Hint, Many, Query, Steps
 from millpond.store.relational.statistics import Increments, count
 from millpond.store.relational.tallies import PARKED, moves, tell
+
+REACHED = 5000  # dependents that one step starts or cancels
+GENERATIONS = 100  # each costs a step a few statements, however few jobs are in it
+CASCADES = 1000  # parents that one step goes on with
+EXPIRED = 500  # jobs that one step cancels because they have expired
 
 
 class Ending(NamedTuple):
@@ -23,35 +34,78 @@ class Ending(NamedTuple):
     parked: str | None
 
 
-def after(endings: Sequence[Ending], state: JobState, now: Instant) -> Steps[Increments]:
-    """These jobs have just ended in this state: everything that follows from it. Returns how many others
-    fell with them, for the statistics."""
+class Reached(NamedTuple):
+    """What one step did to the dependents of some jobs."""
+
+    number: int  # that it started or cancelled
+    fallen: list[Ending]  # their own dependents follow
+    is_all: bool  # none is left behind these jobs
+
+
+def after(endings: Sequence[Ending], state: JobState, now: Instant, number: int = 0) -> Steps[Increments]:
+    """These jobs have just ended in this state: what follows from it, as far as a step reaches that has
+    reached this number already. Returns how many others fell with them, for the statistics."""
     fallen: Increments = Counter()
+    room, generation = REACHED - number, 0
     while endings:  # generation by generation: a family may be deeper than a stack
         keys = [(ending.task, ending.unique, ending.id) for ending in endings if ending.unique is not None]
         if keys:
             yield Many("release_unique", sorted(keys))
-        parents = [ending.id for ending in endings if ending.has_children]
+        parents = sorted(ending.id for ending in endings if ending.has_children)
         if not parents:
             break
-        if state is JobState.COMPLETED:
-            children = yield Query("children_count", (parents,))
-            if children:
-                freed = yield Many("unblock", [(child, number, now) for child, number in sorted(children)])
-                yield from tell(moves((row[0], "blocked", row[1], int(row[2])) for row in freed), now)
-            endings = []
-        else:
-            rows = yield Query("children", (parents,))
-            endings = yield from _cancel(sorted({row[0] for row in rows}), "dependency", now)
+        reached = yield from _reach(parents, state, room if generation < GENERATIONS else 0, now)
+        if not reached.is_all:
+            yield Query("note_cascades", (parents, state.value))
+        room -= reached.number
+        endings = reached.fallen
+        generation += 1
+        if state is not JobState.COMPLETED:
             state = JobState.CANCELLED
             fallen.update((ending.queue, state.value, 0) for ending in endings)
-        yield Query("unlink", (parents,))
     return fallen
 
 
-def after_all(endings: Sequence[Ending], state: JobState, now: Instant) -> Steps[None]:
-    """The same, and everybody is counted."""
-    fallen = yield from after(endings, state, now)
+def _reach(parents: list[str], state: JobState, room: int, now: Instant) -> Steps[Reached]:
+    """Start the jobs behind these, or let them fall: so many at most, those of the first parents first."""
+    if room <= 0:
+        return Reached(0, [], is_all=False)
+    rows = yield Query("children", (parents, room))
+    links = [(parent, child) for parent, child, is_free in rows if is_free]
+    endings: list[Ending] = []
+    if links and state is JobState.COMPLETED:
+        numbers = Counter(child for _, child in links)
+        freed = yield Many("unblock", [(child, number, now) for child, number in sorted(numbers.items())])
+        yield from tell(moves((row[0], "blocked", row[1], int(row[2])) for row in freed), now)
+        yield Hint(frozenset(row[0] for row in freed if row[1] == JobState.QUEUED))
+    elif links:
+        endings = yield from _cancel(sorted({child for _, child in links}), "dependency", now)
+    if links:
+        yield Many("unlink", sorted(links))
+    return Reached(len(links), endings, is_all=len(links) == len(rows) < room)
+
+
+def go_on(now: Instant) -> Steps[int]:
+    """Go on with jobs that ended and have dependents that no step has reached yet; returns how many were.
+
+    By lot, and those drawn first come first: a user's transaction may have locked more dependents of one
+    parent than a step reaches, and those of other parents must not wait for it.
+    """
+    rows = yield Query("next_cascades", (CASCADES,))
+    number = 0
+    for completed in dict.fromkeys(state == JobState.COMPLETED for _, state in rows):
+        parents = [parent for parent, state in rows if (state == JobState.COMPLETED) is completed]
+        state = JobState.COMPLETED if completed else JobState.CANCELLED
+        reached = yield from _reach(parents, state, REACHED - number, now)
+        number += reached.number
+        yield from after_all(reached.fallen, JobState.CANCELLED, now, number)
+        yield Query("end_cascades", (parents,))
+    return number
+
+
+def after_all(endings: Sequence[Ending], state: JobState, now: Instant, number: int = 0) -> Steps[None]:
+    """What follows from these ends, and all of them are counted."""
+    fallen = yield from after(endings, state, now, number)
     fallen.update((ending.queue, state.value, 0) for ending in endings)
     yield from count(fallen, now)
 
@@ -84,8 +138,27 @@ def _unpark(endings: Sequence[Ending], now: Instant) -> Steps[None]:
         yield from tell(moves((ending.queue, PARKED, None, 1) for ending in parked), now)
 
 
-def expire(now: Instant) -> Steps[None]:
-    """Cancel what has waited beyond its `expires`."""
-    while rows := (yield Query("expired", (now,))):
-        if not (yield from cancel_waiting([row[0] for row in rows], "expired", now)):
-            return  # whoever is found again and again and cannot be cancelled must not hold up the claim
+def expire(now: Instant) -> Steps[bool]:
+    """Cancel a page of what has waited beyond its `expires`; True if there may be more.
+
+    One page for each claim: a hundred thousand that expire at once would hold the exchange, and all that
+    ended with it, for longer than a lease lasts.
+
+    A job parked at a slot that another transaction has locked is left to a later claim. This exchange holds
+    the slots that it freed; waiting for one more here, two exchanges would wait for each other
+    (tests/stores/test_locks.py, test_a_claim_leaves_an_expired_job_whose_slot_is_locked_to_the_next).
+    """
+    rows = yield Query("expired", (now, EXPIRED))
+    locked = yield from _locked_elsewhere(sorted({row[1] for row in rows if row[1] is not None}))
+    free = [job for job, slot in rows if slot not in locked]
+    yield from cancel_waiting(free, "expired", now)
+    return len(rows) == EXPIRED and bool(free)
+
+
+def _locked_elsewhere(names: list[str]) -> Steps[set[str]]:
+    """Locks these slots; returns those that another transaction has locked."""
+    if not names:
+        return set()
+    ours = {row[0] for row in (yield Query("lock_slots", (names,)))}
+    there = (yield Query("read_slots", (names,))) if len(ours) < len(names) else []
+    return {row[0] for row in there} - ours

@@ -6,16 +6,18 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
 
-from millpond.errors import UnknownJob
+from millpond.errors import StoreBusy, UnknownJob
+from millpond.ids import is_id
 from millpond.job import MICROSECONDS, Enqueued, Instant, JobState, NewJob
 from millpond.rules.lifecycle import first_state, rank
-from millpond.store.relational import ends
-from millpond.store.relational.query import Many, Query, Row, Steps
+from millpond.store.relational import ends, slots
+from millpond.store.relational.query import Hint, Many, Query, Row, Steps
 from millpond.store.relational.rows import new_row
 from millpond.store.relational.statistics import count
 from millpond.store.relational.tallies import PARKED, moves, tell
 
 QUEUE, STATE, SLOT = 2, 3, 14  # columns of a row as it is inserted
+TRIES = 5  # of a unique key that its holder lets go while it is asked for
 
 
 def is_plain(jobs: Sequence[NewJob]) -> bool:
@@ -34,11 +36,12 @@ def enqueue_plain(jobs: Sequence[NewJob], now: Instant) -> Steps[list[Enqueued]]
 def enqueue_at_once(jobs: Sequence[NewJob], now: Instant) -> Steps[list[Enqueued]]:
     """The same by a single statement that also counts, where a round trip costs more than the work."""
     created = {row[0] for row in (yield Many("insert_plain", [job_row(job, now) for job in jobs]))}
+    yield Hint(frozenset(job.queue for job in jobs))
     return [Enqueued(job.id, job.id in created) for job in jobs]
 
 
 def enqueue(jobs: Sequence[NewJob], now: Instant, *, parks: bool = True) -> Steps[list[Enqueued]]:
-    """Store jobs of any sort, all or none. To park one counts it at its slot, which would hold up whoever
+    """Store jobs of any sort, all or none. To park one locks its slot, which would hold up every node that
     claims or settles until a caller's transaction ends: there it stands in line, and a claim parks it."""
     answers: list[Enqueued] = []
     for part in _without_doubles(jobs):
@@ -77,27 +80,32 @@ def _enqueue_distinct(jobs: Sequence[NewJob], now: Instant, *, parks: bool) -> S
 def _insert(jobs: list[NewJob], now: Instant, *, parks: bool) -> Steps[set[str]]:
     """Returns which were stored: all, but those that somebody else has stored since we looked."""
     waits, doomed = yield from _wait_for_parents(jobs)
-    parked = yield from _park(jobs, parks=parks)
+    parked = (yield from slots.park(jobs, now)) if parks else {}
     rows = [job_row(job, now, waits=len(waits.get(job.id, ())), parked=parked.get(job.id)) for job in jobs]
     if not rows:
         return set()
     stored = {row[0] for row in (yield Many("insert", rows))}
     yield from _count([row for row in rows if row[0] in stored], now)
+    # A job that falls in this very step stands behind nothing: a parent that ended before the job came does
+    # not end again, and the link would stay for as long as the job. See tests/stores/test_dependencies.py.
+    links = [(parent, job) for job, parents in waits.items() if job not in doomed for parent in parents]
+    if links:
+        yield Many("link", links)
     if waits:
-        yield Many("link", [(parent, job) for job, parents in waits.items() for parent in parents])
         mothers = {parent for parents in waits.values() for parent in parents} & {job.id for job in jobs}
         if mothers:  # of this very batch: they are there only now
             yield Query("parents", (sorted(mothers),))
     left_out = Counter(slot for job, slot in parked.items() if job in stored)
     if left_out:
         yield Many("count_parked", sorted(left_out.items()))
-    yield from ends.cancel_waiting([job for job in doomed if job in stored], "dependency", now)
+    yield from ends.cancel_waiting(sorted(doomed & stored), "dependency", now)
     return stored
 
 
 def _count(rows: Sequence[Row], now: Instant) -> Steps[None]:
     """Rows that were inserted: so many more came, and there are so many more."""
     yield from count(Counter((row[QUEUE], "enqueued", 0) for row in rows), now)
+    yield Hint(frozenset(row[QUEUE] for row in rows))
     told = moves((row[QUEUE], None, row[STATE], 1) for row in rows)
     told.update((row[QUEUE], PARKED) for row in rows if row[SLOT] is not None)
     yield from tell(told, now)
@@ -130,27 +138,40 @@ def _take_uniques(jobs: Sequence[NewJob], now: Instant) -> Steps[dict[tuple[str,
             wanted.setdefault((job.task, job.unique), (job.task, job.unique, job.id, until, now))
     if not wanted:
         return {}
-    rows = yield Many("take_unique", [wanted[key] for key in sorted(wanted)])
-    holders = {(task, key): job for task, key, job in rows}
-    missing = [key for key in sorted(wanted) if key not in holders]
-    if missing:
-        rows = yield Many("unique_holder", missing)
-        holders.update({(task, key): job for task, key, job in rows})
-    return holders
+    holders: dict[tuple[str, str], str] = {}
+    # Between two of these statements the job that holds a key may end and let it go: then the key is free,
+    # and is tried again. Without that the new job would be taken for stored under a holder that is gone.
+    for _ in range(TRIES):
+        missing = [wanted[key] for key in sorted(wanted) if key not in holders]
+        for request in (
+            Many("take_unique", missing),
+            Many("take_lapsed", missing),
+            Many("unique_holder", [row[:2] for row in missing]),
+        ):
+            rows = yield request
+            for task, key, job in rows:
+                holders.setdefault((task, key), job)
+            if len(holders) == len(wanted):
+                return holders
+    raise StoreBusy("a unique key changed hands again and again; nothing was stored: enqueue again")
 
 
-def _wait_for_parents(jobs: Sequence[NewJob]) -> Steps[tuple[dict[str, list[str]], list[str]]]:
+def _wait_for_parents(jobs: Sequence[NewJob]) -> Steps[tuple[dict[str, list[str]], set[str]]]:
     """The unfinished parents of each job, and which jobs have one that will never complete."""
     parents = sorted(set(chain.from_iterable(job.depends_on for job in jobs)))
     if not parents:
-        return {}, []
+        return {}, set()
+    if not all(map(is_id, parents)):
+        raise UnknownJob(f"no job can have the id {next(one for one in parents if not is_id(one))!r}")
     states = {job.id: "blocked" for job in jobs}  # those of this batch cannot have finished
     states.update({row[0]: row[1] for row in (yield Query("parents", (parents,)))})
-    missing = [parent for parent in parents if parent not in states]
-    if missing:  # asked second: one that ends while we look is found in one of the two places
-        states.update({row[0]: row[1] for row in (yield Query("ended_parents", (missing,)))})
+    # A parent that ends between the two looks is found by the second, one that is replayed by the third
+    for name in ("ended_parents", "parents"):
+        missing = [parent for parent in parents if parent not in states]
+        if missing:
+            states.update({row[0]: row[1] for row in (yield Query(name, (missing,)))})
     waits: dict[str, list[str]] = {}
-    doomed: list[str] = []
+    doomed: set[str] = set()
     for job in jobs:
         for parent in dict.fromkeys(job.depends_on):
             state = states.get(parent)
@@ -159,27 +180,5 @@ def _wait_for_parents(jobs: Sequence[NewJob]) -> Steps[tuple[dict[str, list[str]
             if state != JobState.COMPLETED:
                 waits.setdefault(job.id, []).append(parent)
             if state in (JobState.DEAD, JobState.CANCELLED):
-                doomed.append(job.id)
+                doomed.add(job.id)
     return waits, doomed
-
-
-def _park(jobs: Sequence[NewJob], *, parks: bool) -> Steps[dict[str, str]]:
-    """Make the slots; which jobs need not even stand in line, as their slot is full or others wait for it."""
-    capacities = {slot.name: slot.capacity for job in jobs for slot in job.slots}
-    if not capacities:
-        return {}
-    rows = yield Many("ensure_slot", sorted(capacities.items()))
-    if not parks:
-        return {}
-    free = {name: 0 if parked else max(0, capacity - used) for name, capacity, used, parked in rows}
-    parked: dict[str, str] = {}
-    for job in jobs:
-        if not job.slots or job.depends_on or job.delay or job.run_at is not None:
-            continue
-        full = next((slot.name for slot in job.slots if free[slot.name] <= 0), None)
-        if full is not None:
-            parked[job.id] = full
-        else:
-            for slot in job.slots:
-                free[slot.name] -= 1
-    return parked

@@ -30,4 +30,12 @@ class LeaseClock(NamedTuple):
     boot of the machine, whose times mean nothing here."""
 
 
-Steps = Generator[Query | Many | LeaseClock, list[Row], T]
+class Hint(NamedTuple):
+    """There may be work in these queues once this transaction is committed: nodes that wait are woken then.
+    Never inside the transaction, because a commit that notifies keeps every other commit waiting."""
+
+    queues: frozenset[str]
+
+
+Request = Query | Many | LeaseClock | Hint
+Steps = Generator[Request, list[Row], T]

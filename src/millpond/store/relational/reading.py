@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from millpond.ids import GREATEST, LEAST, is_id
 from millpond.job import DAY, MICROSECONDS, Instant, Job, JobState
 from millpond.store.protocol import PAGE, Counts, Filter, Page, QueueCounts
 from millpond.store.relational.leases import node_records
@@ -11,7 +12,6 @@ from millpond.store.relational.query import LeaseClock, Query, Row, Steps
 from millpond.store.relational.rows import readable
 from millpond.store.relational.tallies import PARKED
 
-BEYOND = "\U0010ffff"  # greater than every id
 FEW = 5000  # jobs of some states are sorted rather than looked for among all the others
 LOOKED = 20_000  # jobs that one search looks at: those of a rare task may be far apart
 DEAD = [JobState.DEAD.value]
@@ -19,7 +19,7 @@ DEAD = [JobState.DEAD.value]
 
 def get(ids: Sequence[str]) -> Steps[list[Job | None]]:
     """Whole jobs, in the order asked; one that cannot be read counts as absent."""
-    rows = yield Query("get", (list(ids),))
+    rows = yield Query("get", ([job for job in ids if is_id(job)],))
     jobs = {job.id: job for job in readable(rows)}
     return [jobs.get(job) for job in ids]
 
@@ -31,27 +31,41 @@ def search(chosen: Filter, limit: int, cursor: str | None) -> Steps[Page]:
 
 
 def find(chosen: Filter, limit: int, cursor: str | None) -> Steps[tuple[list[Row], str | None]]:
-    """Whole rows, newest first, and where to go on. However much there is, only so much is looked at: then a
-    page is short, or empty, and goes on."""
-    below = BEYOND if cursor is None else cursor
+    """Whole rows, newest first, and where to go on: a page may be short, or empty, and goes on."""
+    below = GREATEST if cursor is None else cursor
+    if not is_id(below):
+        return [], None  # no search has answered with this cursor
     if chosen.ids:
         return (yield from _of_ids(chosen, limit, below))
+    ids, goes_on = yield from look(chosen, limit, below)
+    rows = (yield Query("get", (ids,))) if ids else []
+    return sorted(rows, reverse=True, key=_id), goes_on
+
+
+def look(chosen: Filter, limit: int, below: str) -> Steps[tuple[list[str], str | None]]:
+    """The ids of a page, newest first, and where to go on. However much there is, only so much is looked at:
+    then a page is short, or empty, and goes on."""
     states = [state.value for state in JobState if state in chosen.states] or None
     narrow = (chosen.queue, chosen.task)
-    floor = ""
+    floor = LEAST
     if states is not None and states != DEAD and (yield from _are_few(states)):
         found = yield Query("search_few", (states, *narrow, below, limit))
     else:
         if states is not None or any(narrow):
             rows = yield Query("floor_dead" if states == DEAD else "floor", (states, below, LOOKED - 1))
-            floor = (rows[0][0] if rows else None) or ""
+            floor = (rows[0][0] if rows else None) or LEAST
         bounds = (below, floor, limit)
         if states == DEAD:
             found = yield Query("search_dead", (*narrow, *bounds))
         else:
             found = yield Query("search", (states, *narrow, *bounds, max(LOOKED, limit)))
-    rows = (yield Query("get", ([row[0] for row in found],))) if found else []
-    return sorted(rows, reverse=True, key=_id), found[-1][0] if len(found) == limit else floor or None
+    return [row[0] for row in found], _goes_on(found, limit, floor)
+
+
+def _goes_on(found: Sequence[Row], limit: int, floor: str) -> str | None:
+    if len(found) == limit:
+        return str(found[-1][0])
+    return None if floor == LEAST else floor
 
 
 def _are_few(states: Sequence[str]) -> Steps[bool]:
@@ -60,7 +74,7 @@ def _are_few(states: Sequence[str]) -> Steps[bool]:
 
 
 def _of_ids(chosen: Filter, limit: int, below: str) -> Steps[tuple[list[Row], str | None]]:
-    ids = sorted({job for job in chosen.ids if job < below}, reverse=True)
+    ids = sorted({job for job in chosen.ids if is_id(job) and job < below}, reverse=True)
     found: list[Row] = []
     for first in range(0, len(ids), PAGE):
         rows = yield Query("get", (ids[first : first + PAGE],))

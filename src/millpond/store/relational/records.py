@@ -8,7 +8,7 @@ from millpond.errors import Conflict
 from millpond.job import MICROSECONDS, Instant, NewJob
 from millpond.store.protocol import Document, Entry, Tick
 from millpond.store.relational.enqueue import enqueue, job_row
-from millpond.store.relational.query import Many, Query, Row, Steps
+from millpond.store.relational.query import Hint, Many, Query, Row, Steps
 
 NO_JOB: Row = (None,) * 18  # what a tick without a job has in the columns of one
 
@@ -47,6 +47,7 @@ def plan_at_once(ticks: Sequence[Tick], now: Instant) -> Steps[list[bool]]:
     columns = [list(column) for column in zip(*rows, strict=True)]
     held = [list(column) for column in zip(*slots, strict=True)] or [[], [], []]
     found = yield Query("plan", (*columns, now, *held))
+    yield Hint(frozenset(tick.job.queue for tick in first.values() if tick.job is not None))
     return _answers(ticks, first, {(row[0], row[1]) for row in found})
 
 

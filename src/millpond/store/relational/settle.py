@@ -1,7 +1,11 @@
 """Recording outcomes: every write about a running job matches (node, token), or it is stale.
 
 Ends are written at once under that fence, and what was written says which were current. A job that is to
-run again is looked at first: somebody may have asked for its end.
+run again is looked at first: its end may have been asked for.
+
+A job that another transaction has locked is passed over. A user's transaction that enqueued a job behind it
+may stay open for hours; waiting for it would keep every other job of the node from being settled, and the
+node from claiming. Shown by tests/stores/test_locks.py.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from millpond.rules.lifecycle import instead_if_cancelling
 from millpond.store.protocol import Progress, Started
 from millpond.store.relational import ends
 from millpond.store.relational.ends import Ending
-from millpond.store.relational.query import Many, Query, Row, Steps
+from millpond.store.relational.query import Hint, Many, Query, Row, Steps
 from millpond.store.relational.rows import Damaged, slot_names
 from millpond.store.relational.statistics import Increments, count, durations
 from millpond.store.relational.tallies import moves, tell
@@ -51,7 +55,17 @@ class Done(msgspec.Struct, frozen=True, gc=False):
     state: str
 
 
-def settle(node: str, settlements: Sequence[Settlement], now: Instant) -> Steps[list[str]]:
+class Refused(NamedTuple):
+    """What was not written: stale, or locked by another transaction and still this node's."""
+
+    stale: list[str]
+    deferred: list[str]
+
+
+NONE_REFUSED = Refused([], [])
+
+
+def settle(node: str, settlements: Sequence[Settlement], now: Instant) -> Steps[Refused]:
     """Apply the verdicts that are current; returns the ids of the others."""
     first: dict[Key, Settlement] = {}
     for settlement in settlements:  # a second verdict on the same job is stale
@@ -66,8 +80,25 @@ def settle(node: str, settlements: Sequence[Settlement], now: Instant) -> Steps[
     current = {(item.id, item.token): item.queue for item in done}
     yield from conclude(done, now, durations((queue, first[key]) for key, queue in current.items()))
     if len(current) == len(settlements):
-        return []
-    return [item.id for item in settlements if not _counts(item, first, current)]
+        return NONE_REFUSED
+    left = [item for item in settlements if not _counts(item, first, current)]
+    return (yield from _refused(node, left, first))
+
+
+def _refused(
+    node: str, left: Sequence[Settlement | Started | Progress], first: Mapping[Key, object] | None = None
+) -> Steps[Refused]:
+    """Which of these that were not written are still held under their token: another transaction has those
+    locked. A second verdict on one job is stale in any case."""
+    rows = (yield Query("still_held", (node, sorted({item.id for item in left})))) if left else []
+    still = {(row[0], row[1]) for row in rows}
+    stale: list[str] = []
+    deferred: list[str] = []
+    for item in left:
+        key = (item.id, item.token)
+        is_held = key in still and (first is None or first[key] is item)
+        (deferred if is_held else stale).append(item.id)
+    return Refused(stale, deferred)
 
 
 def _counts(item: Settlement, first: Mapping[Key, Settlement], current: Mapping[Key, str]) -> bool:
@@ -90,6 +121,7 @@ def apply(
             done.append(Done(row.id, row.token, *row[3:], transition.state))
     if again:
         yield Many("requeue", again)
+        yield Hint(frozenset(item.queue for item in done if item.state == JobState.QUEUED))
     return done + (yield from _finish(node, final, now, raise_token))
 
 
@@ -129,8 +161,9 @@ def conclude(done: Sequence[Done], now: Instant, tally: Increments) -> Steps[Non
             ending = Ending(item.id, item.task, item.queue, item.unique, bool(item.has_children), None)
             followed[item.state].append(ending)
     if freed:
-        queues = " ".join(sorted({item.queue for item in done if item.slots is not None}))
-        yield Many("free_slots", sorted(freed.items()), (queues,))
+        rows = yield Many("free_slots", sorted(freed.items()))
+        if any(row[0] for row in rows):  # jobs are parked there: nearly always of the same queues
+            yield Hint(frozenset(item.queue for item in done if item.slots is not None))
     for state, endings in followed.items():
         tally.update((yield from ends.after(endings, JobState(state), now)))
     states = Counter((item.queue, item.state) for item in done)
@@ -167,19 +200,19 @@ def _slots(item: Done) -> list[str]:
         return []  # it could not have been claimed; whoever broke it since has broken the slot's count
 
 
-def start(node: str, started: Sequence[Started], now: Instant) -> Steps[list[str]]:
-    """Note which jobs have begun; returns the ids of those this node does not hold."""
+def start(node: str, started: Sequence[Started], now: Instant) -> Steps[Refused]:
+    """Note which jobs have begun; returns the ids of those that were not noted."""
     rows = yield Many("start", [(item.id, node, item.token, now) for item in started])
-    return _refused(started, rows)
+    return (yield from _refused(node, _left(started, rows)))
 
 
-def progress(node: str, reports: Sequence[Progress]) -> Steps[list[str]]:
-    """Note how far jobs have come; returns the ids of those this node does not hold."""
+def progress(node: str, reports: Sequence[Progress]) -> Steps[Refused]:
+    """Note how far jobs have come; returns the ids of those that were not noted."""
     latest = {(item.id, item.token): item.data for item in reports}
     rows = yield Many("progress", [(job, node, token, data) for (job, token), data in latest.items()])
-    return _refused(reports, rows)
+    return (yield from _refused(node, _left(reports, rows)))
 
 
-def _refused(items: Iterable[Started | Progress], rows: Sequence[Row]) -> list[str]:
+def _left(items: Sequence[Started] | Sequence[Progress], rows: Sequence[Row]) -> list[Started | Progress]:
     accepted = {(row[0], row[1]) for row in rows}
-    return [item.id for item in items if (item.id, item.token) not in accepted]
+    return [item for item in items if (item.id, item.token) not in accepted]

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from millpond.job import Instant
-from millpond.store.relational.query import LeaseClock, Many, Query, Row, Steps, T
+from millpond.store.relational.query import Many, Request, Row, Steps, T
 from millpond.store.relational.statistics import MINUTE
 
 NOW = -1  # in the place of a bucket: a number that stands, not one that happened
@@ -38,18 +38,24 @@ def tell(told: Moves, now: Instant) -> Steps[None]:
 
 def gathered(steps: Steps[T]) -> Steps[T]:
     """The same steps, with all that they count written together at their end."""
-    counted: Counter[Row] = Counter()
+    value, count = yield from counted(steps)
+    if count is not None:
+        yield count
+    return value
+
+
+def counted(steps: Steps[T]) -> Steps[tuple[T, Many | None]]:
+    """The same steps without what they count, which they return: it is to be the last thing that is sent."""
+    gathering: Counter[Row] = Counter()
     try:
-        request: Query | Many | LeaseClock = next(steps)
+        request: Request = next(steps)
         while True:
             if isinstance(request, Many) and request.name == "count":
                 for *key, number in request.rows:
-                    counted[tuple(key)] += number
+                    gathering[tuple(key)] += number
                 request = steps.send([])
             else:
                 request = steps.send((yield request))
     except StopIteration as end:
-        rows = [(*key, number) for key, number in sorted(counted.items()) if number]
-        if rows:
-            yield Many("count", rows)
-        return end.value  # type: ignore[no-any-return]
+        rows = [(*key, number) for key, number in sorted(gathering.items()) if number]
+        return end.value, Many("count", rows) if rows else None

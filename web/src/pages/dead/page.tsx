@@ -62,7 +62,7 @@ export function DeadPage({ query }: { query: Record<string, string[]> }) {
             </>
           ) : (
             <Empty icon="check" title="No dead jobs">
-              A job ends here when its attempts are used up. It stays for 90 days, and can be replayed.
+              A job ends here when its attempts are used up. It can be replayed until it is discarded or pruned.
             </Empty>
           )
         }

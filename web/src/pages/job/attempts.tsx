@@ -3,7 +3,8 @@ import { Badge } from "../../parts/badge";
 import { Card } from "../../parts/card";
 import { Block, Data } from "../../parts/data";
 import { Moment } from "../../parts/when";
-import { many, span } from "../../text/numbers";
+import { attemptsInWords } from "../../text/attempts";
+import { span } from "../../text/numbers";
 import type { Attempt, JobDetail } from "../../wire/types";
 
 export function Attempts({ job }: { job: JobDetail }) {
@@ -12,11 +13,7 @@ export function Attempts({ job }: { job: JobDetail }) {
   return (
     <Card
       title="Attempts"
-      aside={
-        <span class="hint">
-          {many(job.attempts.length, "attempt")} of {job.max_attempts}
-        </span>
-      }
+      aside={<span class="hint">{attemptsInWords(job)}</span>}
       flush
     >
       <ol class="attempts">

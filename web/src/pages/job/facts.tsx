@@ -5,6 +5,7 @@ import { Card } from "../../parts/card";
 import { Data } from "../../parts/data";
 import { Facts } from "../../parts/facts";
 import { Ago, Moment } from "../../parts/when";
+import { attemptsInWords } from "../../text/attempts";
 import { span } from "../../text/numbers";
 import type { JobDetail } from "../../wire/types";
 import { pretty } from "./pretty";
@@ -29,8 +30,8 @@ export function JobFacts({ job }: { job: JobDetail }) {
           ["Ran", span(job.run)],
           ["Expires", job.expires_at === null ? null : <Ago key="expires" at={job.expires_at} />],
           ["Node", text(job.node)],
-          ["Attempts", `${job.attempt} of ${job.max_attempts}`],
-          ["Errors, crashes, lost", `${job.errors}, ${job.crashes}, ${job.lost}`],
+          ["Attempts", attemptsInWords(job)],
+          ["Crashes, lost", `${job.crashes}, ${job.lost}`],
           ["Timeout", typeof options["timeout"] === "number" ? span(options["timeout"]) : null],
           ["Resources", options["resources"] ? <Data key="resources" text={pretty(options["resources"])} /> : null],
           ["Unique", text(job.unique)],

@@ -1,5 +1,6 @@
 // One job: why it is where it is, its attempts on a line of time, what went in, what came out, what went wrong.
 import { act } from "../../live/actions";
+import { confirmed } from "../../live/confirm";
 import { useResource } from "../../live/resource";
 import { go, href } from "../../live/route";
 import { StateBadge } from "../../parts/badge";
@@ -99,7 +100,18 @@ function Actions({ job, reload }: { job: JobDetail; reload: () => void }) {
     if (answer !== null) reload();
     return answer;
   };
+  const cancel = async () => {
+    const text =
+      job.state === "running"
+        ? "It runs now. It is asked to stop; what it has done so far stays done."
+        : "It will not run.";
+    if (await confirmed({ title: "Cancel the job", text: [text], press: "Cancel the job" })) {
+      await send("cancel", "The job is asked to end");
+    }
+  };
   const discard = async () => {
+    const text = "It is deleted, with its history. This cannot be undone.";
+    if (!(await confirmed({ title: "Discard the job", text: [text], press: "Discard the job" }))) return;
     if ((await send("discard", "The job is deleted")) !== null) go(href("jobs"));
   };
   return (
@@ -110,7 +122,7 @@ function Actions({ job, reload }: { job: JobDetail; reload: () => void }) {
         </Button>
       ) : null}
       {job.can.cancel ? (
-        <Button icon="cancel" onPress={() => send("cancel", "The job is asked to end")}>
+        <Button icon="cancel" onPress={cancel}>
           Cancel
         </Button>
       ) : null}

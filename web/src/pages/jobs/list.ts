@@ -1,6 +1,7 @@
 // A list of jobs that grows as it is scrolled and is freshened at its top. It never asks twice at the same time,
 // and an answer to an older filter is dropped.
 import { useEffect, useRef, useState } from "preact/hooks";
+import { kept, useKept } from "../../live/entries";
 import { append, freshen } from "../../wire/merge";
 import { type Query, read } from "../../wire/http";
 import type { JobPage, JobRow } from "../../wire/types";
@@ -61,7 +62,8 @@ function useAsking(query: Query, name: string, setHeld: (change: (old: Held) => 
 
 export function useJobList(query: Query, isStill: boolean): JobList {
   const name = JSON.stringify(query);
-  const [held, setHeld] = useState<Held>(NOTHING);
+  const [held, setHeld] = useKept<Held>("jobs", NOTHING);
+  const isBack = useRef(kept("jobs")); // the rows that were there are here again
   const [reach, setReach] = useState(REACH);
   const { ask, isLoading, forget } = useAsking(query, name, setHeld);
   const reload = () => void ask(null, first);
@@ -70,6 +72,11 @@ export function useJobList(query: Query, isStill: boolean): JobList {
   };
 
   useEffect(() => {
+    if (isBack.current) {
+      isBack.current = false;
+      void ask(null, again);
+      return forget;
+    }
     setHeld(NOTHING);
     setReach(REACH);
     reload();

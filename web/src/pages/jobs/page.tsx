@@ -1,5 +1,6 @@
 // All jobs: filters in the address, a list without an end, and actions on those chosen or on all that match.
-import { useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
+import { useKept } from "../../live/entries";
 import { serverNow } from "../../live/feed";
 import { href, replace } from "../../live/route";
 import { Button } from "../../parts/button";
@@ -16,7 +17,7 @@ export function JobsPage({ query }: { query: Record<string, string[]> }) {
   const filter = filterOf(query);
   const name = JSON.stringify(filter);
   const asked = useMemo(() => queryOf(filter, serverNow()), [name]);
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const [chosen, setChosen] = useKept<ReadonlySet<string>>("chosen", new Set());
   const list = useJobList(asked, chosen.size > 0);
   const change = (part: Partial<JobFilter>) => {
     setChosen(new Set());

@@ -4,6 +4,7 @@ import { StateBadge } from "../../parts/badge";
 import { Data, Name } from "../../parts/data";
 import { type Column, Rows } from "../../parts/rows";
 import { Ago } from "../../parts/when";
+import { attemptsInWords, limitOf } from "../../text/attempts";
 import { percent, span } from "../../text/numbers";
 import type { JobRow } from "../../wire/types";
 
@@ -82,9 +83,9 @@ function State({ row }: { row: JobRow }) {
 function AttemptOf({ row }: { row: JobRow }) {
   if (row.attempt <= 1 && row.state !== "dead") return <span class="faint">{row.attempt || "–"}</span>;
   return (
-    <span>
+    <span title={attemptsInWords(row)}>
       {row.attempt}
-      <span class="faint">/{row.max_attempts}</span>
+      <span class="faint">{limitOf(row)}</span>
     </span>
   );
 }

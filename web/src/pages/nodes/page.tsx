@@ -1,6 +1,9 @@
 // Nodes and their workers: who is there, what each does and for how long, when it will be replaced.
 import { act } from "../../live/actions";
+import { useCell } from "../../live/cell";
+import { confirmed } from "../../live/confirm";
 import { useResource } from "../../live/resource";
+import { session } from "../../live/session";
 import { NodeBadge } from "../../parts/badge";
 import { Button } from "../../parts/button";
 import { Card, Page } from "../../parts/card";
@@ -12,6 +15,7 @@ import { many, size, span } from "../../text/numbers";
 import { exact } from "../../text/numbers";
 import { change, segment } from "../../wire/http";
 import type { NodeFacts } from "../../wire/types";
+import { drainQuestion } from "./drain";
 import { WorkerTable } from "./worker_table";
 
 export function NodesPage() {
@@ -23,7 +27,7 @@ export function NodesPage() {
           data.nodes.length ? (
             <>
               {data.nodes.map((node) => (
-                <NodeCard key={node.id} node={node} reload={resource.reload} />
+                <NodeCard key={node.id} node={node} all={data.nodes} reload={resource.reload} />
               ))}
             </>
           ) : (
@@ -37,9 +41,17 @@ export function NodesPage() {
   );
 }
 
-function NodeCard({ node, reload }: { node: NodeFacts; reload: () => void }) {
+interface CardProps {
+  node: NodeFacts;
+  all: readonly NodeFacts[];
+  reload: () => void;
+}
+
+function NodeCard({ node, all, reload }: CardProps) {
   const workers = node.workers ?? [];
+  const beside = useCell(session)?.beside ?? null;
   const drain = async () => {
+    if (!(await confirmed(drainQuestion(node, all, beside)))) return;
     await act(
       () => change("POST", `nodes/${segment(node.id)}/drain`),
       `Node ${node.host} drains: it finishes what runs, then stops`,

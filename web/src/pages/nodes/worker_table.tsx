@@ -1,5 +1,6 @@
 // The workers of a node in rows, windowed: a fleet may have hundreds.
 import { act } from "../../live/actions";
+import { confirmed } from "../../live/confirm";
 import { href } from "../../live/route";
 import { WorkerBadge } from "../../parts/badge";
 import { Button } from "../../parts/button";
@@ -18,6 +19,8 @@ interface Props {
 
 export function WorkerTable({ node, workers, reload }: Props) {
   const recycle = async (worker: WorkerRow) => {
+    const text = `Worker ${worker.pid} of pool ${worker.pool} is replaced by a fresh one once its job is done.`;
+    if (!(await confirmed({ title: "Recycle the worker", text: [text], press: "Recycle" }))) return;
     const address = `nodes/${segment(node.id)}/workers/${worker.pid}/recycle`;
     await act(() => change("POST", address), `Worker ${worker.pid} is replaced once its job is done`);
     reload();

@@ -35,7 +35,7 @@ export function OverviewPage() {
       <Alerts alerts={overview.alerts} />
       <Totals overview={overview} hour={hour} />
       <Charts range={range} statistics={statistics} />
-      <Card title="Queues" flush aside={<span class="hint">last 5 minutes</span>}>
+      <Card title="Queues" flush aside={<span class="hint">throughput of the last minute, all else of the last 5</span>}>
         {overview.queues.length ? (
           <QueueTable queues={overview.queues} pools={overview.pools} hour={hour} />
         ) : (

@@ -67,14 +67,16 @@ function QueueRow({ queue, pools, past }: { queue: Queue; pools: readonly Pool[]
       </th>
       <td class="number" data-label="Waiting">
         <b title={exact(states.queued)}>{count(states.queued)}</b>
-        <small class="faint">{count(states.running)} running</small>
+        <small class="faint" title="Taken by a node: running, or about to begin">
+          {count(states.running)} claimed
+        </small>
       </td>
       <td data-label="Oldest wait">
         <WaitGauge wait={queue.oldest} limit={queue.max_wait} />
       </td>
       <td data-label="Throughput">
         <span class="with-spark">
-          <b>{rate((recent.completed * 60) / (recent.seconds || 1))}</b>
+          <b>{rate(recent.per_minute)}</b>
           <Spark values={past} tone="ok" />
         </span>
       </td>

@@ -47,16 +47,16 @@ export function Totals({ overview, hour }: { overview: Overview; hour: Statistic
       />
       <Stat
         label="Running"
-        value={count(totals.running)}
-        title={exact(totals.running)}
-        note={`${totals.busy} of ${totals.workers} workers busy`}
+        value={count(totals.begun)}
+        title={exact(totals.begun)}
+        note={`${totals.busy} of ${totals.workers} workers busy${totals.claimed ? `, ${count(totals.claimed)} claimed ahead` : ""}`}
         to={href("nodes")}
         spark={recent.map((one) => one.running)}
       />
       <Stat
         label="Throughput"
         value={rate(totals.per_minute)}
-        note={`${count(totals.completed)} completed in all`}
+        note={`in the last minute; ${count(totals.completed)} in all`}
         to={href("jobs", [], { state: "completed" })}
         spark={hour?.all.completed ?? recent.map((one) => one.perMinute)}
         tone="ok"
@@ -64,7 +64,7 @@ export function Totals({ overview, hour }: { overview: Overview; hour: Statistic
       <Stat
         label="Wait, 95th percentile"
         value={span(totals.wait_p95)}
-        note="until a job begins"
+        note="until a job begins, last 5 min"
         to={href("scaling")}
         spark={hour?.all.wait_p95 ?? recent.map((one) => one.wait)}
         tone="violet"
@@ -73,7 +73,7 @@ export function Totals({ overview, hour }: { overview: Overview; hour: Statistic
         label="Dead"
         value={count(totals.dead)}
         title={exact(totals.dead)}
-        note={`${rate(totals.failed_per_minute)} failing now`}
+        note={`${rate(totals.failed_per_minute)} failing in the last minute`}
         to={href("dead")}
         spark={hour?.all.dead ?? recent.map((one) => one.failed)}
         tone={totals.dead ? "error" : "muted"}

@@ -27,23 +27,23 @@ export function QueueNumbers({ queue }: { queue: Queue }) {
           <WaitGauge wait={queue.oldest} limit={queue.max_wait} />
         </span>
         <span>
-          <small>Throughput</small>
-          <b>{rate((recent.completed * 60) / (recent.seconds || 1))}</b>
+          <small>Throughput, last minute</small>
+          <b>{rate(recent.per_minute)}</b>
         </span>
         <span>
-          <small>Wait, median and p95</small>
+          <small>Wait, median and p95, last 5 min</small>
           <b>
             {span(recent.wait_p50)} · {span(recent.wait_p95)}
           </b>
         </span>
         <span>
-          <small>Run, median and p95</small>
+          <small>Run, median and p95, last 5 min</small>
           <b>
             {span(recent.run_p50)} · {span(recent.run_p95)}
           </b>
         </span>
         <span>
-          <small>Retried, dead</small>
+          <small>Retried, dead, last 5 min</small>
           <b>
             {count(recent.retried)} · {count(recent.dead)}
           </b>

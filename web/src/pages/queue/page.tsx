@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { act } from "../../live/actions";
 import { useCell } from "../../live/cell";
+import { confirmed } from "../../live/confirm";
 import { feed, serverNow } from "../../live/feed";
 import { useResource } from "../../live/resource";
 import { href } from "../../live/route";
@@ -61,6 +62,9 @@ function Actions({ queue, reload }: { queue: Queue; reload: () => void }) {
   const [isLimiting, setLimiting] = useState(false);
   const address = `queues/${segment(queue.queue)}`;
   const turn = async () => {
+    const text = `Running jobs finish, and no job of queue ${queue.queue} begins on any node until it is resumed.`;
+    const question = { title: "Pause the queue", text: [text], press: "Pause the queue" };
+    if (!queue.paused && !(await confirmed(question))) return;
     const [verb, word] = queue.paused
       ? ["resume", "goes on"]
       : ["pause", "is paused: running jobs finish, no new one begins"];

@@ -1,5 +1,6 @@
 // Triggers, enables and disables a recurring task. Enabling also closes its breaker.
 import { act } from "../../live/actions";
+import { confirmed } from "../../live/confirm";
 import { Button } from "../../parts/button";
 import { change, segment } from "../../wire/http";
 import type { Recurring } from "../../wire/types";
@@ -20,6 +21,9 @@ export function RecurringActions({ item, reload, isShort = false }: Props) {
   };
   const turn = async () => {
     const verb = isOff(item) ? "enable" : "disable";
+    const text = `${item.name} runs no more, on no node, until it is enabled again. A tick that runs now finishes.`;
+    const question = { title: "Disable the recurring task", text: [text], press: "Disable it" };
+    if (verb === "disable" && !(await confirmed(question))) return;
     await act(() => change("POST", `${address}/${verb}`), `${item.name} is ${verb}d`);
     reload();
   };

@@ -1,11 +1,14 @@
 // Changes least and most workers of a pool, on every node, within seconds and without a restart.
 import { useState } from "preact/hooks";
 import { act } from "../../live/actions";
+import { confirmed } from "../../live/confirm";
+import { feed } from "../../live/feed";
 import { Button } from "../../parts/button";
 import { Dialog } from "../../parts/dialog";
 import { oneLine, visible } from "../../text/hostile";
 import { change, segment } from "../../wire/http";
 import type { Pool } from "../../wire/types";
+import { boundsQuestion } from "./bounds_question";
 
 interface Props {
   pool: Pool;
@@ -18,6 +21,8 @@ export function BoundsDialog({ pool, onClose, onDone }: Props) {
   const [most, setMost] = useState(pool.max);
   const isSound = Number.isInteger(least) && Number.isInteger(most) && least >= 0 && most >= 1 && most >= least;
   const save = async () => {
+    const question = boundsQuestion(pool, most, feed.get().overview?.nodes ?? []);
+    if (question !== null && !(await confirmed(question))) return;
     const done = `Pool ${pool.pool} may have ${least} to ${most} workers on each node`;
     const answer = await act(
       () => change("PUT", `pools/${segment(pool.pool)}/workers`, { min: least, max: most }),

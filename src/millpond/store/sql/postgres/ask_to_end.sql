@@ -1,3 +1,3 @@
 UPDATE {schema}.jobs SET cancelling = TRUE
-WHERE id = ANY($1::text[]) AND state = 'running' AND NOT cancelling
+WHERE id = ANY($1::uuid[]) AND state = 'running' AND NOT cancelling
 RETURNING id

@@ -3,11 +3,11 @@
 -- there is none. The places are of rows that are locked already: nobody can move them meanwhile.
 WITH head AS MATERIALIZED (
     SELECT job.place, job.is_barred
-    FROM unnest($3::text[], $4::integer[]) AS wanted (name, number)
+    FROM unnest($3::text[], $4::integer[], $6::bigint[]) AS wanted (name, number, floor)
     CROSS JOIN LATERAL (
         SELECT ctid AS place, slots IS NOT NULL OR unique_for IS NOT DISTINCT FROM 'waiting' AS is_barred
         FROM {schema}.jobs
-        WHERE state = 'queued' AND parked IS NULL AND queue = wanted.name
+        WHERE state = 'queued' AND parked IS NULL AND queue = wanted.name AND rank >= wanted.floor
         ORDER BY rank, id
         LIMIT wanted.number
         FOR UPDATE SKIP LOCKED
@@ -15,17 +15,20 @@ WITH head AS MATERIALIZED (
 ),
 
 said AS (
-    UPDATE {schema}.nodes SET sequence = $2
+    UPDATE {schema}.exchanges SET sequence = $2
     WHERE
-        id = $1 AND NOT sealed AND sequence < $2
+        node = $1 AND NOT sealed AND sequence < $2
         AND NOT EXISTS (SELECT FROM head WHERE is_barred)
         AND NOT EXISTS (SELECT FROM {schema}.queues WHERE name = ANY($3::text[]) AND (paused OR rate IS NOT NULL))
         AND NOT coalesce((
             SELECT min(expires_at) FROM {schema}.jobs
-            WHERE expires_at IS NOT NULL AND state IN ('blocked', 'scheduled', 'queued')
+            WHERE expires_at IS NOT NULL AND state IN ('blocked', 'scheduled', 'queued') AND expires_at >= $7::bigint
         ) <= $5::bigint, FALSE)
-        AND NOT coalesce((SELECT min(run_at) FROM {schema}.jobs WHERE state = 'scheduled') <= $5::bigint, FALSE)
+        AND NOT coalesce((
+            SELECT min(run_at) FROM {schema}.jobs WHERE state = 'scheduled' AND run_at >= $7::bigint
+        ) <= $5::bigint, FALSE)
         AND NOT EXISTS (SELECT FROM {schema}.slots WHERE parked > 0 AND used < capacity)
+        AND NOT EXISTS (SELECT FROM {schema}.cascades)
         AND NOT EXISTS (SELECT FROM {schema}.jobs WHERE node = $1 AND cancelling AND state = 'running')
     RETURNING sequence
 ),
@@ -35,7 +38,7 @@ taken AS (
     SET state = 'running', node = $1, token = token + 1, started_at = NULL
     WHERE ctid = ANY(ARRAY(SELECT place FROM head)) AND EXISTS (SELECT FROM said)
     RETURNING
-        id, task, queue, state, reason, priority, rank, run_at, created_at, started_at, finished_at, expires_at,
+        id, task, queue, state, NULL, priority, rank, run_at, created_at, started_at, NULL, expires_at,
         attempt, errors, crashes, lost, token, node, alone, cancelling, unique_key, slots, depends_on, options,
         payload, unique_for
 ),

@@ -1,5 +1,5 @@
 WITH gone AS (
-    DELETE FROM {schema}.history WHERE id = ANY($1::text[])
+    DELETE FROM {schema}.history WHERE id = ANY($1::uuid[])
     RETURNING queue, state
 )
 

@@ -1,1 +1,1 @@
-SELECT id, state FROM {schema}.history WHERE id = ANY($1::text[])
+SELECT id, state FROM {schema}.history WHERE id = ANY($1::uuid[])

@@ -1,11 +1,14 @@
--- Where others wait for a slot, the queues of those who leave it are told: nearly always the same ones.
-WITH room AS (
-    UPDATE {schema}.slots AS slot SET used = slot.used - freed.number
-    FROM unnest($2::text[], $3::integer[]) AS freed (name, number)
-    WHERE slot.name = freed.name
-    RETURNING slot.parked
+-- In the order of the names, as every transaction that waits for slots takes them. Claims never wait for one, so the
+-- wait here is for a transaction that itself waits for no slot.
+WITH held AS MATERIALIZED (
+    SELECT slot.name, freed.number
+    FROM {schema}.slots AS slot
+    JOIN unnest($1::text[], $2::integer[]) AS freed (name, number) ON slot.name = freed.name
+    ORDER BY slot.name
+    FOR UPDATE OF slot
 )
 
-SELECT count(pg_notify({channel}, queue))
-FROM unnest(string_to_array($1::text, ' ')) AS told (queue)
-WHERE EXISTS (SELECT FROM room WHERE parked > 0)
+UPDATE {schema}.slots AS slot SET used = slot.used - held.number
+FROM held
+WHERE slot.name = held.name
+RETURNING slot.parked > 0

@@ -5,14 +5,14 @@ WITH made AS (
     )
     SELECT *
     FROM unnest(
-        $1::text[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::bigint[], $7::bigint[], $8::bigint[],
+        $1::uuid[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::bigint[], $7::bigint[], $8::bigint[],
         $9::bigint[], $10::text[], $11::text[], $12::text[], $13::text[], $14::integer[], $15::text[],
         $16::text[], $17::bytea[]
     ) AS job (id)
     -- For each one look at the index: a join might be planned while the history is small, and read all of it.
-    WHERE (SELECT TRUE FROM {schema}.history AS ended WHERE ended.id = job.id) IS NULL
+    WHERE (SELECT TRUE FROM {schema}.history AS ended WHERE ended.id = job.id LIMIT 1) IS NULL
     ON CONFLICT (id) DO NOTHING
     RETURNING id, queue
 )
 
-SELECT id, (SELECT count(pg_notify({channel}, queue)) FROM (SELECT DISTINCT queue FROM made) AS told) FROM made
+SELECT id FROM made

@@ -1,4 +1,4 @@
--- One round trip for a job that concerns nobody else: stored, counted and told.
+-- One round trip for a job that concerns nobody else: stored and counted.
 WITH made AS (
     INSERT INTO {schema}.jobs (
         id, task, queue, state, priority, rank, run_at, created_at, expires_at, unique_key, unique_for, slots,
@@ -6,12 +6,10 @@ WITH made AS (
     )
     SELECT *
     FROM unnest(
-        $1::text[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::bigint[], $7::bigint[], $8::bigint[],
+        $1::uuid[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::bigint[], $7::bigint[], $8::bigint[],
         $9::bigint[], $10::text[], $11::text[], $12::text[], $13::text[], $14::integer[], $15::text[],
         $16::text[], $17::bytea[]
     ) AS job (id)
-    -- For each one look at the index: a join might be planned while the history is small, and read all of it.
-    WHERE (SELECT TRUE FROM {schema}.history AS ended WHERE ended.id = job.id) IS NULL
     ON CONFLICT (id) DO NOTHING
     RETURNING id, queue, created_at, state
 ),
@@ -30,7 +28,8 @@ counted AS (
     SELECT queue, min(created_at) / 60000000, 'enqueued', 0, {shard}, count(*)
     FROM made
     GROUP BY queue
+    ORDER BY queue
     ON CONFLICT (minute, queue, what, bucket, shard) DO UPDATE SET number = known.number + excluded.number
 )
 
-SELECT id, (SELECT count(pg_notify({channel}, queue)) FROM (SELECT DISTINCT queue FROM made) AS told) FROM made
+SELECT id FROM made

@@ -1,3 +1,3 @@
 INSERT INTO {schema}.dependencies (parent, child)
-SELECT * FROM unnest($1::text[], $2::text[])
+SELECT * FROM unnest($1::uuid[], $2::uuid[])
 ON CONFLICT DO NOTHING

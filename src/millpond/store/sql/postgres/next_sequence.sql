@@ -1,1 +1,1 @@
-UPDATE {schema}.nodes SET sequence = $2 WHERE id = $1 AND NOT sealed AND sequence < $2 RETURNING sequence
+UPDATE {schema}.exchanges SET sequence = $2 WHERE node = $1 AND NOT sealed AND sequence < $2 RETURNING sequence

@@ -1,6 +1,6 @@
 WITH gone AS (
     DELETE FROM {schema}.history AS job
-    USING unnest($1::text[], $2::bigint[], $3::bigint[]) AS again (id, now, day)
+    USING unnest($1::uuid[], $2::bigint[], $3::bigint[]) AS again (id, now, day)
     WHERE job.id = again.id AND job.state = 'dead' AND job.reason <> 'damaged'
     RETURNING job.*, again.now, again.day
 ),
@@ -18,8 +18,4 @@ revived AS (
     RETURNING id, queue
 )
 
-SELECT
-    id,
-    id IN (SELECT revived.id FROM revived),
-    (SELECT count(pg_notify({channel}, queue)) FROM (SELECT DISTINCT queue FROM revived) AS told)
-FROM gone
+SELECT id, id IN (SELECT revived.id FROM revived) FROM gone

@@ -1,1 +1,1 @@
-UPDATE {schema}.nodes SET sealed = TRUE WHERE id = $1
+UPDATE {schema}.exchanges SET sealed = TRUE WHERE node = $1

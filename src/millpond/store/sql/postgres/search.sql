@@ -3,7 +3,7 @@
     SELECT id
     FROM (
         SELECT id, state, queue, task FROM {schema}.jobs
-        WHERE id < $4 AND id >= $5 AND ($1::text[] IS NULL OR $1 && ARRAY['blocked', 'scheduled', 'queued', 'running'])
+        WHERE id < $4::uuid AND id >= $5::uuid AND ($1::text[] IS NULL OR $1 && ARRAY['blocked', 'scheduled', 'queued', 'running'])
         ORDER BY id DESC
         LIMIT $7
     ) AS seen
@@ -18,7 +18,7 @@ UNION ALL
     SELECT id
     FROM (
         SELECT id, state, queue, task FROM {schema}.history
-        WHERE id < $4 AND id >= $5 AND ($1::text[] IS NULL OR $1 && ARRAY['completed', 'dead', 'cancelled'])
+        WHERE id < $4::uuid AND id >= $5::uuid AND ($1::text[] IS NULL OR $1 && ARRAY['completed', 'dead', 'cancelled'])
         ORDER BY id DESC
         LIMIT $7
     ) AS seen

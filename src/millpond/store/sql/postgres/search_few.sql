@@ -13,7 +13,7 @@ WITH found AS MATERIALIZED (
 
 SELECT id FROM found
 WHERE
-    id < $4
+    id < $4::uuid
     AND ($2::text IS NULL OR queue = $2)
     AND ($3::text IS NULL OR task = $3)
 ORDER BY id DESC

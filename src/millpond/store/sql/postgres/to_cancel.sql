@@ -1,10 +1,9 @@
--- Waiting and running ones in one look, each locked: none slips through by being claimed or going back in line.
+-- Waiting and running ones in one look, each locked; what another transaction has locked is left to to_cancel_locked.
 SELECT id, state FROM {schema}.jobs
 WHERE
     state = ANY($1::text[]) AND NOT (state = 'running' AND cancelling)
     AND ($2::text IS NULL OR queue = $2)
     AND ($3::text IS NULL OR task = $3)
-    AND ($4::text[] IS NULL OR id = ANY($4))
+    AND id = ANY($4::uuid[])
 ORDER BY id
-LIMIT $5
-FOR UPDATE
+FOR UPDATE SKIP LOCKED

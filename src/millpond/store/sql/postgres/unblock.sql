@@ -6,15 +6,9 @@ WITH stepped AS (
             WHEN job.run_at > done.now THEN 'scheduled'
             ELSE 'queued'
         END
-    FROM unnest($1::text[], $2::integer[], $3::bigint[]) AS done (id, number, now)
+    FROM unnest($1::uuid[], $2::integer[], $3::bigint[]) AS done (id, number, now)
     WHERE job.id = done.id AND job.state = 'blocked'
     RETURNING job.queue, job.state
 )
 
-SELECT
-    queue,
-    state,
-    count(*),
-    (SELECT count(pg_notify({channel}, queue)) FROM (SELECT DISTINCT queue FROM stepped WHERE state = 'queued') AS told)
-FROM stepped
-GROUP BY queue, state
+SELECT queue, state, count(*) FROM stepped GROUP BY queue, state

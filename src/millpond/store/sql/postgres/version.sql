@@ -1,1 +1,2 @@
-SELECT version FROM {schema}.meta
+-- By name: the oldest versions have no second number.
+SELECT (to_jsonb(meta) ->> 'version')::integer, (to_jsonb(meta) ->> 'compatible_from')::integer FROM {schema}.meta AS meta

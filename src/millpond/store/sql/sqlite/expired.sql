@@ -1,5 +1,5 @@
-SELECT id FROM millpond_jobs
+SELECT id, parked FROM millpond_jobs
 WHERE
     expires_at IS NOT NULL AND state IN ('blocked', 'scheduled', 'queued')
     AND expires_at <= ?1
-LIMIT 1000
+LIMIT ?2

@@ -1,1 +1,1 @@
-UPDATE millpond_slots SET used = used - ?3 WHERE name = ?2
+UPDATE millpond_slots SET used = used - ?2 WHERE name = ?1 RETURNING parked > 0

@@ -1,7 +1,18 @@
-SELECT millpond_slots.name, millpond_slots.capacity - millpond_slots.used
-FROM millpond_slots
-WHERE
-    millpond_slots.parked > 0
-    AND millpond_slots.used < millpond_slots.capacity
-    AND EXISTS (SELECT 1 FROM millpond_jobs WHERE millpond_jobs.parked = millpond_slots.name AND millpond_jobs.queue = ?1)
-ORDER BY millpond_slots.name
+SELECT roomy.name, roomy.free
+FROM (
+    SELECT
+        slot.name, slot.capacity - slot.used AS free,
+        (
+            SELECT job.seq FROM millpond_jobs AS job
+            WHERE
+                job.queue = ?1 AND job.parked = slot.name
+                AND job.task NOT IN (SELECT value FROM json_each(?3))
+            ORDER BY job.rank, job.id
+            LIMIT 1
+        ) AS seq
+    FROM millpond_slots AS slot
+    WHERE slot.parked > 0 AND slot.used < slot.capacity
+) AS roomy
+JOIN millpond_jobs AS best ON best.seq = roomy.seq
+ORDER BY best.rank, best.id
+LIMIT ?2

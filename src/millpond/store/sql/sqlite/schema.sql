@@ -57,13 +57,18 @@ CREATE TABLE millpond_dependencies (
     PRIMARY KEY (parent, child)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX millpond_behind ON millpond_dependencies (child);
+-- Jobs that ended with more dependents than one step reaches; later steps go on with them.
+CREATE TABLE millpond_cascades (parent TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE millpond_slots (
     name TEXT PRIMARY KEY,
     capacity INTEGER NOT NULL,
     used INTEGER NOT NULL DEFAULT 0,
-    parked INTEGER NOT NULL DEFAULT 0
+    parked INTEGER NOT NULL DEFAULT 0,
+    sized_at INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX millpond_awaited ON millpond_slots (name) WHERE parked > 0;
+CREATE INDEX millpond_roomy ON millpond_slots (name) WHERE parked > 0 AND used < capacity;
+CREATE INDEX millpond_unused ON millpond_slots (sized_at) WHERE used = 0 AND parked = 0;
 CREATE TABLE millpond_queues (
     name TEXT PRIMARY KEY,
     paused INTEGER NOT NULL DEFAULT 0,
@@ -78,7 +83,10 @@ CREATE TABLE millpond_nodes (
     info BLOB NOT NULL,
     lease_until INTEGER NOT NULL,
     lease INTEGER NOT NULL,
-    steady_since INTEGER NOT NULL,
+    steady_since INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE millpond_exchanges (
+    node TEXT PRIMARY KEY,
     sequence INTEGER NOT NULL DEFAULT 0,
     sealed INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
@@ -113,5 +121,6 @@ CREATE TABLE millpond_logs (
     data BLOB NOT NULL,
     PRIMARY KEY (name, number)
 ) STRICT, WITHOUT ROWID;
-CREATE TABLE millpond_meta (version INTEGER NOT NULL) STRICT;
-INSERT INTO millpond_meta (version) VALUES (2);
+-- The version, and the oldest version of the code that may work on it. The steps from 3 on follow in files of their own.
+CREATE TABLE millpond_meta (version INTEGER NOT NULL, compatible_from INTEGER NOT NULL) STRICT;
+INSERT INTO millpond_meta (version, compatible_from) VALUES (3, 3);

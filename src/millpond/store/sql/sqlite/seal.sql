@@ -1,1 +1,1 @@
-UPDATE millpond_nodes SET sealed = 1 WHERE id = ?1
+UPDATE millpond_exchanges SET sealed = 1 WHERE node = ?1

@@ -1,1 +1,1 @@
-DELETE FROM millpond_dependencies WHERE parent IN (SELECT value FROM json_each(?1))
+DELETE FROM millpond_dependencies WHERE parent = ?1 AND child = ?2

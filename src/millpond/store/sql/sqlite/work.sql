@@ -1,5 +1,5 @@
 -- Is there anything in one of these queues that a claim would look at?
-SELECT EXISTS (
+SELECT EXISTS (SELECT 1 FROM millpond_cascades) OR EXISTS (
     SELECT 1 FROM json_each(?1) AS wanted
     WHERE
         NOT EXISTS (SELECT 1 FROM millpond_queues WHERE millpond_queues.name = wanted.value AND millpond_queues.paused)

@@ -6,3 +6,4 @@ ON CONFLICT (name) DO UPDATE SET
     rate = CASE WHEN ?3 THEN ?4 ELSE rate END,
     tokens = CASE WHEN ?3 THEN max(1.0, coalesce(?4, 0)) ELSE tokens END,
     filled_at = CASE WHEN ?3 THEN ?5 ELSE filled_at END
+RETURNING paused

@@ -1,0 +1,2 @@
+-- {} -> the version that is there
+return call('GET', P .. 'schema')

@@ -1,1 +1,0 @@
-SELECT child, count(*) FROM {schema}.dependencies WHERE parent = ANY($1::text[]) GROUP BY child

@@ -1,1 +1,0 @@
-UPDATE {schema}.history SET parked = NULL WHERE id = ANY($1::text[])

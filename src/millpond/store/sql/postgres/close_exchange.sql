@@ -1,0 +1,1 @@
+DELETE FROM {schema}.exchanges WHERE node = $1

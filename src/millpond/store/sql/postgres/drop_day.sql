@@ -1,0 +1,1 @@
+SELECT {schema}.drop_day($1::bigint)

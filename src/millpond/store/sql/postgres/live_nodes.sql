@@ -1,0 +1,1 @@
+SELECT id, info FROM {schema}.nodes WHERE lease_until > $1

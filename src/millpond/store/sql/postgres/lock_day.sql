@@ -1,0 +1,1 @@
+SELECT {schema}.lock_day($1::bigint)

@@ -1,1 +1,0 @@
-SELECT child, count(*) FROM millpond_dependencies WHERE parent IN (SELECT value FROM json_each(?1)) GROUP BY child

@@ -1,0 +1,1 @@
+DELETE FROM millpond_exchanges WHERE node = ?1

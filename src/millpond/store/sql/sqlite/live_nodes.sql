@@ -1,0 +1,1 @@
+SELECT id, info FROM millpond_nodes WHERE lease_until > ?1 AND epoch = ?2

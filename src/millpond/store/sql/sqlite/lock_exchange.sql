@@ -1,0 +1,1 @@
+SELECT sequence, sealed FROM millpond_exchanges WHERE node = ?1

@@ -1,1 +1,0 @@
-SELECT id, host, epoch, info, lease_until, lease, steady_since, sequence, sealed FROM millpond_nodes WHERE id = ?1

@@ -1,0 +1,1 @@
+INSERT INTO millpond_exchanges (node) VALUES (?1) ON CONFLICT DO NOTHING
