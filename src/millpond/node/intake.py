@@ -32,6 +32,7 @@ class Intake:
         raw, by_queue = line.raw, state.by_queue
         if not raw:
             return False
+        line.is_heard = line.listens()
         offset = state.offset()
         node = b'"%b"' % state.identity.id.encode()
         while raw:

@@ -44,7 +44,7 @@ def connect(state: NodeState, monitoring: Monitoring) -> None:
         traced.clear()
 
     state.line.told, state.accepted, state.forget_news = told, accepted, forget
-    state.line.listens = lambda job: bool(job.options.trace) or monitoring.events.wanted(JobCompleted)
+    state.line.listens = lambda: monitoring.events.wanted(JobCompleted)
     state.has_news = lambda: bool(traced) or jobs.waits()
 
 

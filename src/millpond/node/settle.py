@@ -29,7 +29,6 @@ from millpond.job import (
     Cancelled,
     Crashed,
     Failure,
-    Job,
     Lost,
     Outcome,
     OutOfMemory,
@@ -70,7 +69,8 @@ class Line:
         self.size = 0  # bytes of what waits
         self.quarantine = Quarantine()  # what the store does not take though it takes others
         self.broken_off = 0  # jobs that ran when their node had to end
-        self.listens: Callable[[Job], bool] = lambda _: False  # does anybody want to hear that it returned?
+        self.listens: Callable[[], bool] = lambda: False  # does a subscriber want each job that returned?
+        self.is_heard = False  # the same, asked once for many ends
         self.told: Callable[[End, Outcome, Settlement, int | None], object] = lambda *_: None
         self.ring: Callable[[], object] = list  # set by the claim loop
 
@@ -115,7 +115,7 @@ class Line:
         )
         self.waiting.append(said)
         self.size += size_of(said)
-        if self.listens(task.job):
+        if self.is_heard or task.job.options.trace:
             outcome = Returned(value[TIMES.size :])
             self.told(End(task, outcome, begun, ended), outcome, said, None if link is None else link.pid)
         run: int = ended - begun

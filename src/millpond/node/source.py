@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from millpond.travel import is_importable, place_of
 
+FIRST = ("millpond.node.limit_watch", "millpond.node.execute")  # what a template imports before the app
+
 if TYPE_CHECKING:
     from millpond.app import App
     from millpond.pool.start import Hub
@@ -84,7 +86,7 @@ def source_of(app: App) -> Source:
     """The way for this app."""
     place = place_of(app)
     if place is None or not all(is_importable(task) for task in app.tasks.values()):
-        return Source(CarriedApp(app), ("millpond.node.execute",), definition=Definitions(app).of)
+        return Source(CarriedApp(app), FIRST, definition=Definitions(app).of)
     also = tuple(dict.fromkeys(task.__module__ for task in app.tasks.values()))
-    preload = tuple(dict.fromkeys(("millpond.node.execute", place[0], *also)))
+    preload = tuple(dict.fromkeys((*FIRST, place[0], *also)))
     return Source(ImportedApp(*place, also), preload, definition=Definitions(app).of)

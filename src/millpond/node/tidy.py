@@ -16,7 +16,7 @@ import signal
 import sys
 from typing import Any
 
-from millpond.pool.limits import may_have_changed, resource
+from millpond.pool.limits import resource, watch
 
 # Numbers, not enums: `signal` wraps each answer in one, which costs more than the question
 WATCHED = tuple(
@@ -64,7 +64,7 @@ class Surroundings:
         the job's. Then its limits, which could stop the rest."""
         if _signal.getitimer(_signal.ITIMER_REAL) != NO_TIMER:
             _signal.setitimer(_signal.ITIMER_REAL, 0)
-        undone = not may_have_changed() or self._are_limits_back()
+        undone = not watch.take() or self._are_limits_back()
         if self._folder is not None and _folder() != self._folder:
             with contextlib.suppress(OSError):  # it is gone for good, as after a deployment: jobs go on
                 os.chdir(self._folder)

@@ -41,8 +41,8 @@ local function by_bucket(list, width, at)
     if size == 0 then
         return {}
     end
-    local first = bucket_of(list[at])
-    while place <= size and bucket_of(list[place]) == first do
+    local first, found = bucket_of(list[at]), bucket_of_id -- looked up here: a call for each job costs more
+    while place <= size and (found[list[place]] or bucket_of(list[place])) == first do
         place = place + width
     end
     if place > size then

@@ -207,9 +207,6 @@ end
 
 -- The token of a job in line, raised; nothing if it does not stand there.
 local function next_token(head)
-    if head == 'queued 0 ' then
-        return '1'
-    end
     local token = string.match(head or '', '^queued (%d+) $')
     return token and raised(token)
 end
@@ -221,21 +218,24 @@ local function take_plain(stream, entry, limit, rows)
     local tallies, alones, bodies = known.tally, known.alone, known.body
     local held, gone, queued = column(entered, entry.held), stream.gone, column(left, state_key('queued'))
     local written, ids, taken = column(jotted, 'head'), stream.ids, {}
-    local claimed, first = 0, stream.place
+    local claimed, first, before = 0, stream.place, #rows
+    local in_written, in_held, in_gone, in_queued = #written, #held, #gone, #queued -- asked once, not for each job
     while claimed < limit and ids[first + claimed] do
         local id = ids[first + claimed]
-        local token, where, place, body = next_token(heads[id]), wheres[id], places[id], bodies[id]
+        local head = heads[id]
+        local token = head == 'queued 0 ' and '1' or next_token(head)
+        local where, place, body = wheres[id], places[id], bodies[id]
         if not (token and where and place and body) or special[id] then
             break
         end
         taken[token] = taken[token] or 'running ' .. token .. ' ' .. entry.node
+        written[in_written + 2 * claimed + 1], written[in_written + 2 * claimed + 2] = id, taken[token]
+        held[in_held + 2 * claimed + 1], held[in_held + 2 * claimed + 2] = '0', id
         claimed = claimed + 1
-        put(written, id, taken[token])
-        put(held, '0', id)
-        gone[#gone + 1] = id
-        queued[#queued + 1] = id
+        gone[in_gone + claimed], queued[in_queued + claimed] = id, id
         local tally, alone = tallies[id], alones[id]
-        rows[#rows + 1] = (tally or alone) and {id, where, place, tally or false, token, alone or false, false, false, body}
+        rows[before + claimed] = (tally or alone)
+            and {id, where, place, tally or false, token, alone or false, false, false, body}
             or {id, where, place, token, body}
     end
     stream.place = first + claimed
