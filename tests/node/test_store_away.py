@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from millpond import App, Node, Retry, boot, current_job
+from millpond.errors import StoreUnavailable
 from millpond.job import JobState
 from millpond.node import claim
-from millpond.node.heartbeat import AGAIN, BEATS, margin, patience
-from millpond.node.state import FENCE_MARGIN
+from millpond.node.heartbeat import AGAIN, BEATS, patience
+from millpond.node.state import FENCE_MARGIN, margin
 from millpond.rules import ahead
 from millpond.store.opening import open_store
 from tests.node.test_leases import alive, lines
@@ -106,6 +107,29 @@ def test_two_tries_fit_in_a_lease_and_the_heartbeat_stops_holders_of_slots_befor
     first = lease / BEATS + patience(lease)
     assert first + min(AGAIN, lease / BEATS) < lease
     assert min(FENCE_MARGIN, 0.3 * lease) < margin(lease) < lease * (1 - 1 / BEATS)
+
+
+def test_nothing_begins_on_a_lease_that_is_about_to_end(tmp_path, monkeypatch):
+    """The store may answer a claim before the heartbeat has reached it again."""
+
+    def away(*_: object) -> None:
+        raise StoreUnavailable("the heartbeat has not reached the store yet")
+
+    with place("sqlite", tmp_path) as url, app_at(url) as app:
+        app.store.migrate()
+        (tmp_path / "go").touch()
+        with Node(app, lease=LEASE) as node:
+            state, loop = node._state, node._loop
+            with monkeypatch.context() as patched:
+                patched.setattr(state.heart, "renew", away)
+                state.renewed_at = boot.seconds() - LEASE + state.margin - 0.01
+                handle = app.tasks["hold_slot"].enqueue(str(tmp_path / "marks"), str(tmp_path / "go"))
+                for _ in range(3):
+                    before = loop.round_at
+                    until(lambda: loop.round_at > before, "another round of the claim loop")  # noqa: B023
+                assert handle.job().state is JobState.QUEUED
+            job = ended(handle)
+    assert (job.state, job.token, job.lost) == (JobState.COMPLETED, 1, 0)
 
 
 @pytest.mark.parametrize("name", SERVERS)

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import apsw
 import psycopg
 
-from millpond.job import Job
+from millpond.job import MICROSECONDS, Job
 from millpond.store.protocol import Store
 from tests.servers.redis import client_for
 from tests.stores.places import address_and_name
@@ -35,14 +35,15 @@ EMPTY = frozenset(
 KEEP = b"\0" * 65  # a member of some sorted sets that is no job
 
 
-def left_over(url: str, store: Store) -> dict[str, Any]:
-    """What jobs that have ended still have: slots, unique keys that have not lapsed, dependents."""
+def left_over(url: str, store: Store, lapse: float = 0.0) -> dict[str, Any]:
+    """What jobs that have ended still have: slots, dependents, keys for longer than `lapse` from now."""
+    now = store.clock.now() + round(lapse * MICROSECONDS)
     if url.startswith("redis:"):
-        return _in_redis(url, store.clock.now())
+        return _in_redis(url, now)
     found: dict[str, Any] = {}
     prefix = "millpond_" if url.startswith("sqlite:") else f"{address_and_name(url)[1]}."
     for what, query in LEFT.items():
-        if rows := _rows(url, query.format(prefix, now=store.clock.now())):
+        if rows := _rows(url, query.format(prefix, now=now)):
             found[what] = rows[:20]
     return found
 

@@ -48,7 +48,7 @@ def problems(mill: Mill, deeds: Deeds) -> dict[str, Any]:
         f"exchanges above {LONGEST:g} s": list(late(entries)),
         "threads": [repr(error) for error in deeds.errors],
         "nodes' logs": list(tracebacks(mill)),
-        **left_over(mill.url, mill.store),
+        **left_over(mill.url, mill.store, LAPSE),  # the last jobs may have ended sooner than that
         **miscounted(mill.store, jobs),
     }
     return {what: value for what, value in found.items() if value}

@@ -13,7 +13,6 @@ import time
 from typing import TYPE_CHECKING
 
 from millpond.errors import NodeRefused, StoreError
-from millpond.node.state import FENCE_MARGIN
 
 if TYPE_CHECKING:
     from millpond.node.claim import ClaimLoop
@@ -24,18 +23,11 @@ BEATS = 5  # renewals in the length of one lease
 AGAIN = 0.5  # seconds until a renewal that failed is tried again
 LOOK = 0.1  # seconds between two looks for holders of slots, once the lease is about to end
 TRIES = 3  # in the length of one lease, if each has to be given up unanswered
-MARGIN = 0.15  # the part of a lease before whose end the holders of slots are stopped
 
 
 def patience(lease: float) -> float:
     """How long a renewal may wait for its store."""
     return lease / TRIES
-
-
-def margin(lease: float) -> float:
-    """How long before the end of the lease the holders of slots are stopped: before the template would do it,
-    which is there for a node that cannot."""
-    return max(MARGIN * lease, min(2 * FENCE_MARGIN, 0.4 * lease))
 
 
 class Heartbeat:
@@ -56,8 +48,8 @@ class Heartbeat:
     def guard(self) -> None:
         """Keep the fence. In a thread beside the beats: one that waits for its answer must not keep this
         waiting."""
-        lease = self._state.lease
-        while not self._stop.wait(max(LOOK, self._state.lease_left() - margin(lease))):
+        state = self._state
+        while not self._stop.wait(max(LOOK, state.lease_left() - state.margin)):
             self._fence()
 
     def stop(self) -> None:
@@ -83,7 +75,7 @@ class Heartbeat:
 
     def _fence(self) -> None:
         state = self._state
-        if state.lease_left() > margin(state.lease):
+        if state.lease_left() > state.margin:
             return
         for pool in state.pools.values():
             for task in list(pool.held.values()):

@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 
 
 FENCE_MARGIN = 0.5  # seconds before the end of the lease: the template looks four times a second
+MARGIN = 0.15  # the part of a lease before whose end the holders of slots are stopped
+
+
+def margin(lease: float) -> float:
+    """How long before the end of the lease the holders of slots are stopped: before the template would do it,
+    which is there for a node that cannot."""
+    return max(MARGIN * lease, min(2 * FENCE_MARGIN, 0.4 * lease))
 
 
 class NodeState:
@@ -34,7 +41,7 @@ class NodeState:
         self.store = store
         self.heart = store  # the connection of the heartbeat
         self.durability = ""
-        self.lease = lease
+        self.lease, self.margin = lease, margin(lease)
         self.identity = Identity()
         self.identity.facts["schema"] = store.versions.known  # so that a migration can tell who needs what
         self.line = Line()
@@ -53,9 +60,13 @@ class NodeState:
         self.pressed: Callable[[], None] = lambda: None  # there may be more work than workers
 
     def may_claim(self) -> bool:
-        """Not while held or draining, not on a lease that may have run out, nor on a schema that is not for
-        this code any more."""
-        return self.phase == "running" and self.lease_left() > 0 and self.heart.versions.trouble is None
+        """Not while held or draining, nor on a schema that is not for this code any more, nor on a lease that
+        is about to end. A store that was away may answer a claim before the heartbeat has reached it: a job
+        with a slot would begin, and the fence would stop it in the same moment. Shown by
+        tests/node/test_store_away.py, test_nothing_begins_on_a_lease_that_is_about_to_end."""
+        if self.phase != "running" or self.lease_left() <= self.margin:
+            return False
+        return self.heart.versions.trouble is None
 
     def lease_left(self) -> float:
         """How long our lease lasts for certain, by our own clock."""
