@@ -141,6 +141,12 @@ class App:
             if other.name != name and shared:
                 raise OptionError(f"queue {min(shared)!r} has two pools, {other.name!r} and {name!r}")
         self.pools[name] = settings
+        for task in self.tasks.values():  # whichever is described first, the pool or the task
+            task._take_timeout()
+
+    def _timeout_of(self, queue: str) -> float | None:
+        """The timeout that the pool of a queue gives to jobs whose task has none of its own."""
+        return next((pool.timeout for pool in self.pools.values() if queue in pool.queues), None)
 
     # --- jobs ----------------------------------------------------------------------------------------
     def handle(self, job_id: str) -> JobHandle[Any]:

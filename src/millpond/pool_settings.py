@@ -40,6 +40,7 @@ class PoolKeywords(TypedDict, total=False):
     max_memory: int | str | None
     max_tasks_per_child: int | None
     max_age: Duration | None
+    timeout: Duration
 
 
 class PoolSettings(NamedTuple):
@@ -60,6 +61,7 @@ class PoolSettings(NamedTuple):
     warm: int = 0  # idle workers to have beside the busy ones
     weight: float = 1.0  # its part where pools share what is scarce
     shadow: bool = False  # the policy only recommends, and the pool grows while work waits
+    timeout: float | None = None  # of jobs whose task sets none; None: the usual one
 
 
 def pool_settings(name: str, options: Mapping[str, Any]) -> PoolSettings:
@@ -91,6 +93,7 @@ def pool_settings(name: str, options: Mapping[str, Any]) -> PoolSettings:
         warm=check_whole(options.get("warm", 0), "warm", 0, most),
         weight=_weight(options.get("weight", 1.0)),
         shadow=_yes_or_no(options.get("shadow", False), "shadow"),
+        timeout=_timeout(options),
     )
 
 
@@ -139,6 +142,18 @@ def _yes_or_no(value: Any, name: str) -> bool:
     if not isinstance(value, bool):
         raise OptionError(f"{name} must be True or False, not {value!r:.80}")
     return value
+
+
+def _timeout(options: Mapping[str, Any]) -> float | None:
+    """Of the jobs whose tasks set none. A pool cannot lift the limit of all of them; a task can."""
+    if "timeout" not in options:
+        return None
+    if options["timeout"] is None:
+        raise OptionError(
+            "timeout of a pool must be a duration, such as '30s': leave it out for one hour, or give "
+            "timeout=None to the tasks that may run without a limit"
+        )
+    return limit(options["timeout"], "timeout")
 
 
 def _concurrency(value: Any, kind: str) -> int:

@@ -18,7 +18,7 @@ from millpond.codec import can_convert, decode, encode
 from millpond.errors import ArgumentsRefused, OptionError, PayloadRefused
 from millpond.handle import JobHandle
 from millpond.ids import new_id
-from millpond.job import NewJob, Slot
+from millpond.job import JobOptions, NewJob, Slot
 from millpond.options import (
     TIMEOUT,
     Resources,
@@ -159,7 +159,6 @@ class Task(Enqueuer[P, R]):
         self.priority = check_priority(options.get("priority", 1))
         self.retry = _of_kind(options.get("retry", Retry()), Retry, "retry")
         self.resources = _of_kind(options.get("resources", Resources()), Resources, "resources")
-        self.timeout = limit(options.get("timeout", TIMEOUT), "timeout")
         self.expires = limit(options.get("expires"), "expires")
         self.aliases = check_aliases(options.get("aliases", ()), self.name)
         self.upgrade = options.get("upgrade")
@@ -170,9 +169,26 @@ class Task(Enqueuer[P, R]):
         returns = hints_of(function).get("return", Any)
         self.returns = returns if can_convert(returns) else Any
         self._slots = SlotRule(self.name, self.signature, options.get("key"), options.get("limit"))
-        self._job_options = job_options(self.timeout, self.retry, self.resources, self.signature.hidden)
+        self._has_timeout = "timeout" in options
+        self.timeout = limit(options.get("timeout", TIMEOUT), "timeout")
+        self._take_timeout()
         self._named = [name for name in self.resources.needs if name not in ("cpu", "memory")]
         self._is_plain = self.expires is None and not self._slots.is_given and not self._named
+
+    def _take_timeout(self) -> None:
+        """Its own timeout, else that of its queue's pool, else the usual one. Found when a pool or a task is
+        described, so that no job costs a look at the pools."""
+        self.timeout = self._timeout_on(self.queue)
+        self._job_options = self._options_with(self.timeout)
+
+    def _timeout_on(self, queue: str) -> float | None:
+        if self._has_timeout:
+            return self.timeout
+        found = self.app._timeout_of(queue)
+        return TIMEOUT if found is None else found
+
+    def _options_with(self, timeout: float | None) -> JobOptions:
+        return job_options(timeout, self.retry, self.resources, self.signature.hidden)
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function here and now."""
@@ -226,7 +242,8 @@ class Task(Enqueuer[P, R]):
         return self._new_job(payload, arguments, options)
 
     def _new_job(self, payload: bytes, arguments: Arguments, options: Mapping[str, Any]) -> NewJob:
-        kept = self._job_options
+        queue = options.get("queue", self.queue)
+        timeout = options["timeout"] if "timeout" in options else self._timeout_on(queue)
         delay, expires = options.get("delay", 0.0), options.get("expires", self.expires)
         if expires is not None and delay >= expires:
             raise OptionError(
@@ -235,13 +252,11 @@ class Task(Enqueuer[P, R]):
             )
         if options.get("id") in options.get("depends_on", ()):
             raise OptionError(f"job {options['id']} cannot depend on itself: it would wait for ever")
-        if "timeout" in options:
-            kept = job_options(options["timeout"], self.retry, self.resources, self.signature.hidden)
         return NewJob(
             id=options.get("id") or new_id(),
             task=self.name,
             payload=payload,
-            queue=options.get("queue", self.queue),
+            queue=queue,
             priority=options.get("priority", self.priority),
             run_at=options.get("at"),
             delay=delay,
@@ -250,7 +265,7 @@ class Task(Enqueuer[P, R]):
             unique_for=options.get("unique_for", "done"),
             slots=(*self._slots.of(arguments), *self._tokens()),
             depends_on=options.get("depends_on", ()),
-            options=kept,
+            options=self._job_options if timeout == self.timeout else self._options_with(timeout),
             fresh="id" not in options,
         )
 

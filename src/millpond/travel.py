@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import sys
 import uuid
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from millpond.errors import StoreRefused
 
 if TYPE_CHECKING:
     from millpond.app import App
+    from millpond.pool_settings import PoolSettings
     from millpond.task import Task
 
 _rebuilt: dict[str, App] = {}  # by the key of the app they stand for
@@ -56,7 +58,8 @@ def app_by_value(app: App) -> tuple[Any, ...]:
         return _found_app, place
     key = vars(app).setdefault("_key", uuid.uuid4().hex)
     _rebuilt[key] = app  # here it stays itself
-    return _same_app, (key, app._address, app.name, dict(app.tokens))
+    pools = [pool._replace(policy=None) for pool in app.pools.values() if pool.timeout is not None]
+    return _same_app, (key, app._address, app.name, dict(app.tokens), pools)
 
 
 def _found_app(module: str, attribute: str) -> App:
@@ -66,7 +69,10 @@ def _found_app(module: str, attribute: str) -> App:
     return app
 
 
-def _same_app(key: str, address: str | None, name: str, tokens: dict[str, int]) -> App:
+def _same_app(
+    key: str, address: str | None, name: str, tokens: dict[str, int], pools: Sequence[PoolSettings] = ()
+) -> App:
+    """`pools` are those that bound the jobs of tasks without a timeout: a job may enqueue others."""
     from millpond.app import App
 
     app = _rebuilt.get(key)
@@ -74,6 +80,7 @@ def _same_app(key: str, address: str | None, name: str, tokens: dict[str, int]) 
         if address is None:
             raise StoreRefused(f"app {name!r} was given a store object, which cannot follow: give it a URL")
         app = _rebuilt[key] = App(address, name=name, tokens=tokens)
+        app.pools.update({pool.name: pool for pool in pools})
     return app
 
 

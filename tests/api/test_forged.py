@@ -40,7 +40,7 @@ FIELDS = [
 ]
 POOL = [
     "name", "queues", "kind", "least", "most", "concurrency", "claimed", "done", "max_wait", "status",
-    "wanted", "reasons", "budgets", "count", "workers", "policy",
+    "wanted", "reasons", "budgets", "count", "workers", "policy", "timeout",
 ]  # fmt: skip
 LOGS = ["events", "decisions", "audit"]
 

@@ -3,15 +3,17 @@
 import pickle
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
-from millpond import App, JobHandle, Resources, Retry, Task, current_job
+from millpond import App, Fixed, JobHandle, Resources, Retry, Task, current_job, travel
 from millpond.errors import (
     OptionError,
     UnknownTask,
 )
 from millpond.task import AsyncTask
+from millpond.testing import Testing
 
 shop = App("memory://", name="shop")
 
@@ -247,6 +249,64 @@ def test_pools_are_described_by_queue(app):
     assert app.pools["mail"][:4] == ("mail", ("mail",), 1, 2)
     with pytest.raises(OptionError):
         app.pool("No")
+
+
+def timeout_of(jobs: Testing, handle: JobHandle[Any]) -> float | None:
+    (job,) = [job for job in jobs._all() if job.id == handle.id]
+    return job.options.timeout
+
+
+def test_the_timeout_of_a_pool_is_that_of_tasks_without_one(app):
+    """`using`, else the task, else the pool of the queue that the job goes to, else an hour."""
+    before = app.task(queue="images", name="before")(lambda: None)
+    app.pool("pictures", queues=["images", "films"], timeout="30s")
+    after = app.task(queue="films", name="after")(lambda: None)
+    own = app.task(queue="images", name="own", timeout="2m")(lambda: None)
+    endless = app.task(queue="images", name="endless", timeout=None)(lambda: None)
+    plain = app.task(name="plain")(lambda: None)
+    tick = app.recurring(every="1m", queue="films", name="tick")(lambda: None)
+    listens = app.recurring(mode="continuous", queue="films", name="listens")(lambda: None)
+    with app.testing() as jobs:
+        assert [timeout_of(jobs, task.enqueue()) for task in (before, after, tick)] == [30.0] * 3
+        assert [timeout_of(jobs, task.enqueue()) for task in (own, endless, plain)] == [120.0, None, 3600.0]
+        assert timeout_of(jobs, listens.enqueue()) is None, "it runs for ever"
+        assert timeout_of(jobs, plain.using(queue="films").enqueue()) == 30.0
+        assert timeout_of(jobs, before.using(queue="default").enqueue()) == 3600.0
+        assert timeout_of(jobs, before.using(timeout=5, delay=1).enqueue()) == 5.0
+        assert timeout_of(jobs, before.using(timeout=None).enqueue()) is None
+        assert timeout_of(jobs, before.enqueue_many([()])[0]) == 30.0
+        jobs.advance("1m")
+        jobs.run_due()
+        assert {job.job.options.timeout for job in jobs.enqueued(tick)} == {30.0}
+    assert (before.timeout, own.timeout, plain.timeout) == (30.0, 120.0, 3600.0)
+
+
+def test_a_pool_that_is_described_anew_gives_its_new_timeout_from_then_on(app):
+    task = app.task(queue="images", name="task")(lambda: None)
+    app.pool("images", timeout=30)
+    with app.testing() as jobs:
+        first = task.enqueue()
+        app.pool("images", workers=2)
+        assert timeout_of(jobs, task.enqueue()) == 3600.0
+        assert timeout_of(jobs, first) == 30.0
+
+
+@pytest.mark.parametrize("nonsense", [0, -1, "soon", True, [30], "101y", float("nan"), None])
+def test_nonsense_is_no_timeout_of_a_pool(app, nonsense):
+    with pytest.raises(OptionError, match="timeout"):
+        app.pool("images", timeout=nonsense)
+    assert "images" not in app.pools
+
+
+def test_the_timeout_of_a_pool_travels_with_an_app_that_no_module_holds(tmp_path, monkeypatch):
+    """A job that enqueues another, from a notebook."""
+    app = App(f"sqlite:///{tmp_path / 'jobs.db'}")
+    app.pool("images", timeout="30s", policy=Fixed(2))
+    made = pickle.dumps(app)
+    monkeypatch.setattr(travel, "_rebuilt", {})  # as in another process
+    there = pickle.loads(made)
+    assert there is not app
+    assert there.task(queue="images", name="there")(lambda: None).timeout == 30.0
 
 
 def test_outside_a_job_there_is_no_current_one():

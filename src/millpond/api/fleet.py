@@ -164,6 +164,7 @@ def _empty(pool: Told) -> dict[str, Any]:
         "wanted": None,
         "max_wait": _number(pool.get("max_wait")),
         "policy": _text(pool.get("policy")),
+        "timeout": _number(pool.get("timeout")),
         "memory": 0,
         "status": "ok",
         "reasons": [],

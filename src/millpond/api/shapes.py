@@ -263,6 +263,7 @@ class Pool(Shape):
     running: int
     wanted: int | None
     max_wait: float | None
+    timeout: float | None
     oldest_wait: float | None
     waiting: int
     done: int

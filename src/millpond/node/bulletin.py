@@ -109,6 +109,7 @@ def _pool(pool: PoolReport, settings: PoolSettings | None) -> dict[str, Any]:
         **told,
         "wanted": wanted,
         "policy": None if settings is None else policy_in_words(settings),
+        "timeout": None if settings is None else settings.timeout,
         "reasons": [shown(reason, most=200) for reason in pool.reasons[:5]],
         "budgets": budgets,
         "count": len(pool.workers),
