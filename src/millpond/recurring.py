@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, TypedDict, TypeVar, get_args, overload
 
 from millpond.errors import ArgumentsRefused, OptionError
@@ -16,7 +16,7 @@ from millpond.job import Instant, NewJob, Slot
 from millpond.options import Duration, Resources, Retry, check_text, check_whole, duration, limit, nearest
 from millpond.rules import exclusion, graph
 from millpond.rules.breaker import BreakerRule
-from millpond.rules.cadence import Cadence, Every, cron, describe, every, period_at, spread
+from millpond.rules.cadence import Cadence, Every, cron, describe, every, falls_on, period_at, spread
 from millpond.rules.continuous import RestartRule
 from millpond.rules.graph import Dependency
 from millpond.rules.ticks import AllMissed, all_missed, policy
@@ -135,10 +135,10 @@ class RecurringTask(Task[P, R]):
             if name not in RecurringKeywords.__annotations__:
                 hint = nearest(name, RecurringKeywords.__annotations__)
                 raise TypeError(f"a recurring task has no option {name!r}{hint}")
-        given: dict[str, Any] = {"retry": Retry(attempts=1), **options}
         self.mode: Mode = _mode(options)
-        if self.mode == "continuous":
-            given["timeout"] = None
+        given: dict[str, Any] = {"retry": Retry(attempts=1), **options}
+        if self.mode == "continuous":  # each start is a tick: its own rule says when the next one follows
+            given = {"retry": Retry(attempts=1, max_crashes=1), **options, "timeout": None}
         plain = {name: value for name, value in given.items() if name not in OWN}
         super().__init__(app, function, plain)  # type: ignore[arg-type]
         self.cadence = _cadence(options)
@@ -173,7 +173,8 @@ class RecurringTask(Task[P, R]):
         self.shared = _shared([other for other in blocks if isinstance(other, Slot)])
         self.breaker_rule = _breaker(options, self.mode)
         self.trigger_rule = TriggerRule(debounce=duration(options.get("debounce", 0.0), "debounce"))
-        self.restart_rule = RestartRule()
+        tries = self.retry.attempts + self.retry.max_crashes - 1
+        self.restart_rule = RestartRule(at_once=min(tries, RestartRule().start_limit))
 
     def payload_of(self, payloads: Sequence[Any]) -> bytes:
         """The arguments of a triggered run: a list of what its triggers brought, if it takes one."""
@@ -368,7 +369,28 @@ def check_all(tasks: Mapping[str, RecurringTask[..., Any]], max_concurrent: int 
     shared = {name: task.shared for name, task in tasks.items() if task.shared}
     exclusion.capacities_of(shared)
     slots = {name: _slots(task, pairs, max_concurrent) for name, task in tasks.items()}
+    if max_concurrent is not None:
+        all_ticks = Slot(exclusion.ALL_TICKS, max_concurrent)
+        timed = {name: (*task.shared, all_ticks) for name, task in tasks.items() if task.mode == "scheduled"}
+        shared = {**shared, **timed}
     return Exclusions(pairs, shared, slots)
+
+
+def never_run(tasks: Mapping[str, RecurringTask[..., Any]]) -> Iterator[str]:
+    """Sentences about tasks that look once for what cannot be so at that moment: they are always skipped."""
+    for name, task in tasks.items():
+        for dependency in task.dependencies:
+            other = tasks.get(dependency.on)
+            if dependency.on_missing != "skip" or dependency.mode == "fresh" or other is None:
+                continue
+            if task.cadence is None or other.cadence is None or task.offset > other.offset:
+                continue
+            if falls_on(task.cadence, other.cadence):
+                yield (
+                    f"{name!r} never runs: each time it is due, {dependency.on!r} is due as well and has not "
+                    "ended yet, and on_missing='skip' does not wait for that; use on_missing='wait', or "
+                    "another cadence"
+                )
 
 
 def _slots(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from millpond import App, Node, OptionError, current_job
+from millpond import App, JobState, Node, OptionError, current_job
 from millpond.node.events import BreakerOpened
 from millpond.orchestrator.ledger import Entry
 from millpond.orchestrator.looking import Scene, status_of
@@ -190,3 +191,20 @@ def test_another_cadence_given_while_a_node_runs_is_obeyed(tmp_path: Path):
         until(lambda: marks.exists() and "old" in marks.read_text())
         register("new", every=0.3)
         until(lambda: "new" in marks.read_text())
+
+
+def crashes() -> None:
+    os._exit(1)
+
+
+def test_each_crash_of_a_continuous_task_is_a_start_of_its_own(tmp_path: Path):
+    """Else it would be started three times within each tick, and a limit of ten would be one of thirty."""
+    app = App(f"sqlite:///{tmp_path / 'jobs.db'}")
+    app.pool("default", workers=1)
+    task = app.orchestrator.register(crashes, mode="continuous")
+    with Node(app, grace=5):
+        until(lambda: len(app.store.search(Filter(task=task.name, states=(JobState.DEAD,))).jobs) >= 2)
+        found = app.store.search(Filter(task=task.name)).jobs
+        dead = [job for job in app.store.get([job.id for job in found]) if job and job.state is JobState.DEAD]
+        assert [(job.reason, len(job.attempts)) for job in dead] == [("crashed", 1)] * len(dead)
+    app.store.close()

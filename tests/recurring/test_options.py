@@ -10,7 +10,7 @@ from typing import assert_type
 import pytest
 
 from millpond import App, JobHandle, OptionError, Priority, Retry, Slot, UnknownTask
-from millpond.recurring import AsyncRecurringTask, RecurringTask, fresh, not_running, same_tick
+from millpond.recurring import AsyncRecurringTask, RecurringTask, fresh, never_run, not_running, same_tick
 from millpond.rules.cadence import Every
 
 
@@ -216,3 +216,38 @@ def test_an_unknown_name_is_an_error_with_a_hint(app):
     with pytest.raises(UnknownTask, match=r"did you mean 'shop\.fetch'"):
         app.orchestrator.trigger("shop.fetsh")
     assert app.orchestrator.trigger("fetch")  # the function's own name will do where it is clear
+
+
+@pytest.mark.parametrize(
+    ("mine", "others", "never"),
+    [
+        ({"every": 60}, {"every": 60}, True),
+        ({"every": 120}, {"every": 60}, True),
+        ({"every": 60}, {"every": 120}, False),
+        ({"cron": "0 3 * * *"}, {"cron": "0 3 * * *"}, True),
+        ({"cron": "5 3 * * *"}, {"cron": "0 3 * * *"}, False),
+        ({"every": 60, "on_missing": "wait"}, {"every": 60}, False),
+        ({"every": 60}, {"mode": "triggered"}, False),
+    ],
+)
+def test_a_task_that_looks_once_while_the_other_is_due_never_runs_and_that_is_said(app, mine, others, never):
+    app.orchestrator.register(nothing, name="other", **others)
+    app.orchestrator.register(nothing, name="mine", depends_on=["other"], **{"on_missing": "skip", **mine})
+    found = list(never_run(app.orchestrator.tasks))
+    assert bool(found) is never
+    assert all("'mine' never runs" in said and "on_missing='wait'" in said for said in found)
+
+
+def test_a_continuous_task_starts_once_in_a_tick(app):
+    task = app.orchestrator.register(nothing, mode="continuous", name="plain")
+    assert (task.retry.attempts, task.retry.max_crashes, task.restart_rule.at_once) == (1, 1, 1)
+    own = app.orchestrator.register(nothing, mode="continuous", name="own", retry=Retry(attempts=2))
+    assert own.restart_rule.at_once == 4, "one more after an error, and two more after crashes"
+
+
+def test_an_interval_in_cron_is_told_how_to_be_written(app):
+    with pytest.raises(OptionError, match=r"write every='5m'$"):
+        app.orchestrator.register(nothing, cron="@every 5m")
+    with pytest.raises(OptionError) as found:
+        app.orchestrator.register(nothing, cron="@sometimes")
+    assert str(found.value).count("@hourly") == 1

@@ -45,10 +45,32 @@ def test_a_run_that_lasted_forgets_the_short_ones():
     assert next_start(stable, RULE, "feed").at <= 60 * S + round(1.1 * S)
 
 
+def test_each_attempt_within_a_tick_is_a_start():
+    """A process that crashes is started again within its tick, as often as `retry` says."""
+    rule = RestartRule(first=0.1, factor=1.0, start_limit=10, window=600.0, at_once=3)
+    restarts, now = Restarts(), 0
+    starts: list[int] = []
+    while now < 3600 * S:
+        attempts = (now, now + S, now + 2 * S)
+        starts += attempts
+        restarts = ended(started(restarts, rule, now), rule, now + 3 * S, attempts)
+        now = next_start(restarts, rule, "feed").at
+    assert len(starts) > 30
+    for first in starts:
+        assert sum(first <= start < first + 600 * S for start in starts) <= 10
+
+
+def test_the_pause_grows_with_each_attempt_and_only_the_last_may_have_lasted():
+    restarts = started(Restarts(), RULE, 0)
+    assert ended(restarts, RULE, 3 * S, (0, S, 2 * S)).short == 3
+    assert ended(restarts, RULE, 100 * S, (0, S, 2 * S)).short == 0
+    assert ended(restarts, RULE, S).short == 1
+
+
 def test_time_spent_in_line_does_not_make_a_run_a_long_one():
     restarts = started(Restarts(), RULE, 0)
-    assert ended(restarts, RULE, 100 * S, began=99 * S).short == 1
-    assert ended(restarts, RULE, 100 * S, began=10 * S).short == 0
+    assert ended(restarts, RULE, 100 * S, began=(99 * S,)).short == 1
+    assert ended(restarts, RULE, 100 * S, began=(10 * S,)).short == 0
 
 
 def test_at_its_start_limit_it_rests_until_the_window_has_room_and_then_comes_back():

@@ -10,6 +10,7 @@ from millpond.errors import OptionError
 from millpond.job import MICROSECONDS, Slot
 from millpond.rules.exclusion import (
     AGEING,
+    ALL_TICKS,
     HIGHEST,
     Held,
     Waiting,
@@ -209,3 +210,35 @@ def test_nobody_starves_at_a_named_slot_beyond_the_same_bound(runs, priority):
             return
         running |= {tick.name: second + next(lengths) for tick in released.start}
     pytest.fail(f"it waited longer than {bound} s")
+
+
+@calm
+@given(runs=st.lists(st.integers(1, 50), min_size=10, max_size=10), priority=st.integers(0, 9))
+def test_nobody_starves_below_max_concurrent_beyond_the_same_bound(runs, priority):
+    """Three of the highest priority fill the two places; whoever runs is said, and not who was let go."""
+    places = Slot(ALL_TICKS, 2)
+    shared = dict.fromkeys(("a", "b", "c", "late"), (places,))
+    bound = (HIGHEST - priority) * AGEING + 50 + 1
+    running: dict[str, int] = {}
+    lengths = iter(runs * 400)
+    for second in range(int(bound) + 2):
+        now = NOW + second * S
+        running = {name: until for name, until in running.items() if until > second}
+        busy = [Waiting(name, HIGHEST, now) for name in "abc" if name not in running]
+        held = {ALL_TICKS: list(running)}
+        asking = [Waiting("late", priority, NOW), *busy]
+        released = release(asking, {}, frozenset(), now, shared, holders=held)
+        assert len(running) + len(released.start) <= 2
+        if "late" in names(released.start):
+            return
+        running |= {tick.name: second + next(lengths) for tick in released.start}
+    pytest.fail(f"it waited longer than {bound} s")
+
+
+def test_a_full_max_concurrent_names_those_that_run():
+    places = Slot(ALL_TICKS, 1)
+    shared = {"a": (places,), "late": (places,)}
+    released = release([waiting("late")], {}, frozenset(), NOW, shared, holders={ALL_TICKS: ["a"]})
+    assert [held.reason for held in released.held] == ["max_concurrent is 1, and 'a' runs"]
+    released = release([waiting("late")], {"a": 5}, frozenset(), NOW, shared, holders={ALL_TICKS: []})
+    assert names(released.start) == ["late"], "what was let go and does not run has no place"

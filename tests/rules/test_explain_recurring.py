@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from millpond.job import MICROSECONDS, Slot
 from millpond.rules.breaker import Breaker
 from millpond.rules.continuous import Restart
+from millpond.rules.correction import Dispute
 from millpond.rules.explain_recurring import Facts, why_recurring
 from millpond.rules.graph import Verdict
 
@@ -79,10 +80,24 @@ SENTENCES: dict[str, dict[str, Any]] = {
         "kind": "continuous",
         "restart": Restart(NOW + 60 * S, "start limit"),
     },
-    "Its last tick lies 216 h 0 min ahead of the store's clock, which must have been wrong: instants up to "
-    "then have their ticks and do not get a second one.": {
+    "Its last tick lies 216 h 0 min ahead of the store's clock, which must have been wrong: a node that "
+    "plans goes on by what it shows now.": {
         "cursor": NOW + 9 * 86_400 * S,
         "next_due_at": NOW + 10 * 86_400 * S,
+    },
+    "It is due in 5.0 s, unless that instant has had its run: the store's clock was 2 h 0 min ahead of what "
+    "it is now.": {
+        "next_due_at": NOW + 5 * S,
+        "dispute": Dispute(NOW - 60 * S, NOW - 60 * S + 7200 * S),
+    },
+    "It is due in 6.0 s.": {
+        "next_due_at": NOW + 6 * S,
+        "dispute": Dispute(NOW - 7200 * S, NOW - 60 * S),
+    },
+    "It was disabled by anna 1 min ago, and has been running for 4.0 s: this run was triggered, or began "
+    "before.": {
+        "breaker": Breaker(disabled_at=NOW - 60 * S, disabled_by="anna"),
+        "running_since": NOW - 4 * S,
     },
 }
 

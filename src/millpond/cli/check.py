@@ -69,11 +69,14 @@ def _recurring(app: App) -> Iterator[Finding]:
     if not any(hasattr(task, "cadence") for task in app.tasks.values()):
         return
     try:
+        from millpond.recurring import never_run
+
         app.orchestrator.check()
     except MillpondError as error:
         yield "recurring", False, one_line(str(error))
     else:
         yield "recurring", True, number_of(len(app.orchestrator.tasks), "recurring task")
+        yield from (("recurring", False, one_line(said)) for said in never_run(app.orchestrator.tasks))
 
 
 def _pools(app: App) -> Iterator[Finding]:

@@ -93,7 +93,11 @@ def trigger(session: Session, name: str, payload: str | None, key: str, wait: st
     accepted = session.app.orchestrator.trigger(name, _value(payload), key=key, wait=wait)
     if accepted:
         session.audit("recurring.trigger", name)
-    said = "triggered" if accepted else "not triggered: it runs already, or is in line, and may not overlap"
+    said = (
+        "triggered"
+        if accepted
+        else "not triggered: it runs already, or is in line, and may not overlap; or its breaker is open"
+    )
     session.answer({"name": name, "triggered": accepted}, lambda: [words(f"{name}: {said}")])
     if not accepted:
         raise click.exceptions.Exit(1)

@@ -34,8 +34,10 @@ from millpond.job import (
 )
 from millpond.orchestrator.happenings import BreakerClosed as BreakerClosed  # noqa: PLC0414 - public here too
 from millpond.orchestrator.happenings import BreakerOpened as BreakerOpened  # noqa: PLC0414
+from millpond.orchestrator.happenings import ClockCorrected as ClockCorrected  # noqa: PLC0414
 from millpond.orchestrator.happenings import TickLate as TickLate  # noqa: PLC0414
 from millpond.orchestrator.happenings import TickMissed as TickMissed  # noqa: PLC0414
+from millpond.orchestrator.happenings import TriggersDropped as TriggersDropped  # noqa: PLC0414
 
 logger = logging.getLogger("millpond.node")
 MOST = 10_000  # events that wait for slow subscribers
@@ -296,6 +298,8 @@ NodeEvent = (
     | BreakerClosed
     | TickMissed
     | TickLate
+    | ClockCorrected
+    | TriggersDropped
 )
 Subscriber = Callable[[NodeEvent], object]
 

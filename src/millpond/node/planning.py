@@ -42,7 +42,11 @@ class Planning:
     def check(self) -> None:
         """Raise OptionError if tasks say impossible things about each other; every one is known by now."""
         if self._tasks():
+            from millpond.recurring import never_run
+
             self._app.orchestrator.check()
+            for sentence in never_run(self._app.orchestrator.tasks):
+                logger.warning("%s", sentence)
 
     def _tasks(self) -> list[Any]:
         return [task for task in self._app.tasks.values() if hasattr(task, "cadence")]

@@ -12,6 +12,7 @@ from millpond.node.events import (
     BreakerClosed,
     BreakerOpened,
     CleanupHeldBack,
+    ClockCorrected,
     JobCompleted,
     JobDied,
     JobDrags,
@@ -33,6 +34,7 @@ from millpond.node.events import (
     StoreLost,
     TickLate,
     TickMissed,
+    TriggersDropped,
     WaitInBounds,
     WaitTooLong,
     WorkerCrashed,
@@ -79,6 +81,11 @@ SENTENCES: Mapping[type, tuple[int, str]] = {
     BreakerOpened: (logging.ERROR, "{task} failed {failures} times in a row and rests: {error}"),
     BreakerClosed: (logging.INFO, "{task} works again"),
     TickMissed: (logging.WARNING, "{task} did not run ({reason}; instants: {instants})"),
+    ClockCorrected: (
+        logging.WARNING,
+        "the store's clock was ahead by {ahead:.0f} s; tasks that go on by what it shows now: {tasks}",
+    ),
+    TriggersDropped: (logging.ERROR, "accepted triggers of {task} that lead to no run: {triggers}; {reason}"),
     TickLate: (logging.WARNING, "ticks enqueued late: {instants}; the latest, of {task}, by {late:.1f} s"),
 }
 

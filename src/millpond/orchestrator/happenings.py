@@ -40,4 +40,19 @@ class TickLate(NamedTuple):
     instants: int = 1  # that were late in this round, this one included
 
 
-Happening = BreakerOpened | BreakerClosed | TickMissed | TickLate
+class ClockCorrected(NamedTuple):
+    """The store's clock had been ahead: tasks that had followed it go on by what it shows now."""
+
+    ahead: float  # seconds, of the task that was furthest ahead
+    tasks: int
+
+
+class TriggersDropped(NamedTuple):
+    """Triggers that had been accepted did not lead to a run."""
+
+    task: str  # empty: those of several tasks
+    triggers: int
+    reason: str
+
+
+Happening = BreakerOpened | BreakerClosed | TickMissed | TickLate | ClockCorrected | TriggersDropped

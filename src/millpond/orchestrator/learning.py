@@ -31,9 +31,18 @@ def started_at(job: Job) -> Instant | None:
     return begun if begun is None or job.finished_at is None else min(begun, job.finished_at)
 
 
-def begun(entry: Entry, job: Job) -> None:
-    """The tick runs, or has run."""
-    started = started_at(job)
+def starts(job: Job, finished: Instant) -> tuple[Instant, ...]:
+    """When each of its attempts began, as far as is known, none after its end."""
+    known = [attempt.started_at for attempt in job.attempts if attempt.started_at is not None]
+    if not known and job.started_at is not None:
+        known = [job.started_at]
+    return tuple(sorted(min(at, finished) for at in known))
+
+
+def begun(entry: Entry, job: Job, now: Instant) -> None:
+    """The tick runs, or has run. It did not begin after now, whatever the clock of its begin showed."""
+    begin = started_at(job)
+    started = None if begin is None else min(begin, now)
     if started is not None and started > (entry.started_at or 0):
         entry.started_at, entry.job = started, job.id
 
@@ -51,14 +60,14 @@ def ended(
     entry.doubts = tuple(tick for tick in entry.doubts if tick.at != at)
     result = "gone" if job is None else job.state.value
     entry.recent = (*entry.recent, Recent(at, result))[-RECENT:]
-    finished = now if job is None else job.finished_at or now
+    finished = now if job is None else min(now, job.finished_at or now)
     if task.mode == "continuous":
-        began = None if job is None else started_at(job)
-        entry.restarts = continuous.ended(entry.restarts, task.restart_rule, finished, began)
+        runs = () if job is None else starts(job, finished)
+        entry.restarts = continuous.ended(entry.restarts, task.restart_rule, finished, runs)
     if job is None:
         yield from _breaker(task, entry, TickEnd(at, None, "neutral"), now)
         return
-    begun(entry, job)
+    begun(entry, job, now)
     if job.state is JobState.COMPLETED:
         entry.succeeded_at = max(entry.succeeded_at or 0, finished)
         entry.succeeded = max(entry.succeeded or 0, at)

@@ -19,6 +19,7 @@ from millpond.errors import Conflict
 from millpond.job import Instant
 from millpond.rules.breaker import Breaker
 from millpond.rules.continuous import Restarts
+from millpond.rules.correction import Dispute
 from millpond.store.protocol import Store
 
 logger = logging.getLogger("millpond")
@@ -67,6 +68,7 @@ class Entry(msgspec.Struct, omit_defaults=True):
     skipped_at: Instant | None = None
     recent: tuple[Recent, ...] = ()
     is_new: bool = False  # its first tick comes at once, and was not planned yet
+    dispute: Dispute | None = None  # instants on which a clock that was ahead has decided
 
 
 Shard = dict[str, Entry]

@@ -125,6 +125,7 @@ def _facts(
         next_due_at=next_due(task, entry, scene.now),
         restart=restart,
         nodes=len(scene.nodes),
+        dispute=entry.dispute,
     )
 
 

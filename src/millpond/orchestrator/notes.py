@@ -63,7 +63,7 @@ class Notes:
         """An instant, or several, did not run."""
         before = self._open.get(task)
         same = before is not None and before.reason == said.reason and said.reason in STANDING
-        if before is not None and same and now - before.written_at < AGAIN:
+        if before is not None and same and abs(now - before.written_at) < AGAIN:
             first = said.at if said.since is None else said.since
             self._open[task] = before._replace(
                 more=before.more + said.count, since=before.since or first, last=said.at

@@ -26,8 +26,14 @@ from millpond.orchestrator.notes import KEEP, Skipped, log_name
 from millpond.orchestrator.status import OrchestratorStatus, RecurringStatus, TickRecord
 from millpond.orchestrator.switches import Switches
 from millpond.orchestrator.tick_ids import tick_id
-from millpond.recurring import Exclusions, RecurringDecorator, RecurringKeywords, RecurringTask, check_all
-from millpond.rules.breaker import runs_from
+from millpond.recurring import (
+    Exclusions,
+    RecurringDecorator,
+    RecurringKeywords,
+    RecurringTask,
+    check_all,
+)
+from millpond.rules.breaker import gate, runs_from
 from millpond.rules.cadence import next_after
 from millpond.units import seconds
 
@@ -64,7 +70,8 @@ class Orchestrator:
     def max_concurrent(self) -> int | None:
         """How many ticks may run at a time on all nodes together; None for no limit.
 
-        A continuous task does not count: it would take a place for ever.
+        A continuous task does not count: it would take a place for ever. Ticks of a cadence take turns by
+        priority, one level higher for each minute waited; triggers and jobs enqueued by hand go by priority.
         """
         return self._max_concurrent
 
@@ -166,7 +173,8 @@ class Orchestrator:
         self._turn(task, enabled=True, by=by)
 
     def disable(self, task: RecurringTask[..., Any] | str, *, by: str = "") -> None:
-        """Let no more ticks run until it is enabled; what runs goes on. The machine never undoes it."""
+        """Let no more ticks of its cadence run until it is enabled; what runs goes on, and `trigger` still
+        runs it. The machine never undoes it."""
         self._turn(task, enabled=False, by=by)
 
     def _turn(self, task: RecurringTask[..., Any] | str, *, enabled: bool, by: str) -> None:
@@ -180,7 +188,8 @@ class Orchestrator:
         key: str = "",
         wait: float | timedelta | str | None = None,
     ) -> bool:
-        """Run a task now, whatever its cadence says. False if it runs already and may not overlap.
+        """Run a task now, whatever its cadence says, also one that is disabled. False if it runs already and
+        may not overlap; of triggers that are gathered, if its breaker is open.
 
         `payload` and `key` are for triggered tasks: payloads that are gathered go to one run as a list.
         With `wait` the run must end within it; raises as `JobHandle.result()` does.
@@ -192,6 +201,8 @@ class Orchestrator:
         if key or found.trigger_rule.debounce:
             if wait is not None:
                 raise OptionError("wait is for a run that begins at once, not for triggers that are gathered")
+            if gate(self._entry(found.name).breaker, self.now()) == "breaker":
+                return False  # what is accepted runs
             said = triggers.Trigger(found.name, key=check_text(key, "key") if key else "")
             if payload is not None:
                 said = msgspec.structs.replace(said, payload=msgspec.Raw(encode(payload, "payload")))

@@ -13,10 +13,12 @@ from millpond.errors import StoreUnavailable
 from millpond.job import MICROSECONDS, Instant
 from millpond.orchestrator.drafts import Draft
 from millpond.orchestrator.happenings import Happening, TickLate, TickMissed
+from millpond.orchestrator.learning import has_ended
 from millpond.orchestrator.ledger import Ledger, Recent
 from millpond.orchestrator.notes import Notes, Skipped
+from millpond.orchestrator.tick_ids import tick_id
 from millpond.orchestrator.watching import Watch
-from millpond.rules.breaker import TickEnd, after_tick
+from millpond.rules.breaker import TickEnd, after_tick, begin_probe
 
 if TYPE_CHECKING:
     from millpond.orchestrator.releasing import Gatekeeper
@@ -49,8 +51,11 @@ class Recorder:
             enqueued_at = self._store.clock.now()
             late: list[Draft] = []
             missed: list[Draft] = []
+            disputed: list[Draft] = []
             for draft, is_new in zip(part, results, strict=True):
-                if not is_new:
+                if not is_new and self._is_disputed(draft):
+                    disputed.append(draft)
+                elif not is_new:
                     self.follow(draft.task.name, draft.at, now, draft.reason)
                 elif draft.reason:
                     self._skipped(draft, now)
@@ -59,6 +64,37 @@ class Recorder:
                     late.append(draft)
             self._tell_late(late, enqueued_at)
             self._tell_missed(missed)
+            self.record(self._settled(disputed, now), now)
+
+    def _is_disputed(self, draft: Draft) -> bool:
+        dispute = self._ledger.need(draft.task.name).dispute
+        return dispute is not None and draft.at <= dispute.until and not draft.is_second
+
+    def _settled(self, drafts: Sequence[Draft], now: Instant) -> list[Draft]:
+        """Of instants that were planned while the clock was ahead, those which are to run all the same.
+
+        An instant whose tick has a job has had its run: it gets no second one, and how the first one
+        ended was learnt then. One that the wrong clock skipped ("missed", a hundred of them at a time) has
+        none, and would never run though the right clock only comes to it now. It runs under its second
+        name, which is the same for all who plan, so that it, too, is recorded once. Shown by
+        tests/recurring/test_wrong_clock.py.
+        """
+        jobs = self._store.get([tick_id(draft.task.name, draft.at) for draft in drafts]) if drafts else []
+        again: list[Draft] = []
+        for draft, job in zip(drafts, jobs, strict=True):
+            name, entry = draft.task.name, self._ledger.need(draft.task.name)
+            is_probe = entry.breaker.probing == draft.at
+            if not has_ended(job):
+                self.follow(name, draft.at, now)
+            elif job is None and not draft.reason and entry.dispute and draft.at > entry.dispute.since:
+                again.append(draft.second)
+                if is_probe:
+                    entry.breaker = begin_probe(entry.breaker, draft.second.at)
+            elif is_probe:
+                end = TickEnd(draft.at, None, "neutral")
+                entry.breaker = after_tick(entry.breaker, draft.task.breaker_rule, end, name, now)
+            self._ledger.change(name)
+        return again
 
     def follow(self, name: str, at: Instant, now: Instant, doubt: str = "") -> None:
         """Watch a tick that was planned by somebody else; `doubt` is why it did not run, if it did not."""

@@ -7,19 +7,18 @@ key, until a tick takes them. How far the log has been dealt with is kept beside
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from millpond.job import Instant
 from millpond.recurring import RecurringTask
-from millpond.rules.triggers import Pending, coalesce, due_at
+from millpond.rules.triggers import Pending, TriggerRule, coalesce, due_at
 from millpond.store.protocol import PAGE, Store
 
 logger = logging.getLogger("millpond")
 KEEP = 10_000
-MOST_BYTES = 900_000  # of payloads in one run: a job carries a mebibyte
+ANY = "(any task)"
 
 
 class Trigger(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -31,13 +30,24 @@ class Trigger(msgspec.Struct, frozen=True, omit_defaults=True):
     payload: msgspec.Raw = msgspec.Raw()  # empty: it brings none
 
 
-class Ready(NamedTuple):
-    """Gathered triggers whose tick is due."""
+class Batch:
+    """Gathered triggers that become one tick."""
 
-    name: str
-    key: str
-    at: Instant
-    payloads: tuple[Any, ...]
+    def __init__(self, name: str, pending: Pending, number: int) -> None:
+        self.name = name
+        self.pending = pending
+        self.number = number  # of the line of its first trigger
+        self.tries = 0  # how often its tick was planned and got no job
+
+    def at(self, rule: TriggerRule) -> Instant:
+        """The name of its tick: the same for whoever reads the log, another one for each batch that is due
+        then, and for each try."""
+        return due_at(self.pending, rule) // 1000 * 1000 + (self.number + self.tries) % 1000
+
+    @property
+    def payloads(self) -> tuple[Any, ...]:
+        """What its run gets."""
+        return tuple(map(msgspec.json.decode, self.pending.payloads))
 
 
 def log_name(app: str) -> str:
@@ -50,23 +60,6 @@ def say(store: Store, app: str, trigger: Trigger) -> None:
     store.log(log_name(app), [msgspec.json.encode(trigger)], limit=0, keep=KEEP)
 
 
-def _apart(at: Instant, number: int) -> Instant:
-    """The name of a tick: the same for whoever reads the log, another one for each key that is due then."""
-    return at // 1000 * 1000 + number % 1000
-
-
-def _fitting(payloads: Sequence[msgspec.Raw]) -> list[msgspec.Raw]:
-    """The newest that one job can carry, oldest first."""
-    kept: list[msgspec.Raw] = []
-    room = MOST_BYTES
-    for payload in reversed(payloads):
-        room -= len(bytes(payload)) + 1
-        if kept and room < 0:
-            break
-        kept.append(payload)
-    return kept[::-1]
-
-
 class Inbox:
     """The triggers that have been read and not been dealt with."""
 
@@ -75,23 +68,26 @@ class Inbox:
         self._name = log_name(app)
         self._tasks = tasks
         self._read = 0
-        self._pending: dict[tuple[str, str], tuple[Pending, int]] = {}  # with the number of its first line
+        self._is_sure = False  # has a line of the log been read up to `_read`?
+        self._pending: dict[tuple[str, str], list[Batch]] = {}  # the longest waiting first
+        self.missed = 0  # lines that left the log before they were read, since somebody last asked
 
     def begin(self, number: int) -> None:
         """Read on from here."""
-        self._read = number
+        self._read, self._is_sure = number, number > 0
         self._pending.clear()
 
     @property
     def done(self) -> int:
         """The number up to which everything is dealt with."""
-        return min([self._read, *(first - 1 for _, first in self._pending.values())])
+        return min([self._read, *(batches[0].number - 1 for batches in self._pending.values())])
 
-    def hear(self) -> list[tuple[str, Instant]]:
+    def hear(self, now: Instant) -> list[tuple[str, Instant]]:
         """Read on; returns the ticks that somebody planned already."""
         known: list[tuple[str, Instant]] = []
         for line in self._store.log(self._name, after=self._read, limit=PAGE):
-            self._read = line.number
+            self.missed += line.number - self._read - 1 if self._is_sure else 0
+            self._read, self._is_sure = line.number, True
             try:
                 said = msgspec.json.decode(line.data, type=Trigger)
             except msgspec.MsgspecError as error:
@@ -102,34 +98,39 @@ class Inbox:
                 continue
             if said.at is not None:
                 known.append((said.name, said.at))
-            else:
-                self._gather(task, said, line.number, line.at)
+            else:  # never in the future: the clock may have been wrong when it was written
+                self._gather(task, said, line.number, min(line.at, now))
         return known
 
     def _gather(self, task: RecurringTask[..., Any], said: Trigger, number: int, at: Instant) -> None:
-        before, first = self._pending.get((said.name, said.key), (None, number))
-        payload = bytes(said.payload) or None
-        pending = coalesce(before, said.key, payload, task.trigger_rule, at)
-        self._pending[said.name, said.key] = (pending, first)
+        batches = self._pending.setdefault((said.name, said.key), [])
+        last = batches[-1] if batches else Batch(said.name, Pending(said.key, at, at), number)
+        first, *rest = coalesce(last.pending, said.key, bytes(said.payload) or None, task.trigger_rule, at)
+        last.pending = first
+        batches[-1:] = [last, *(Batch(said.name, pending, number) for pending in rest)]
 
-    def ready(self, now: Instant) -> list[Ready]:
+    def ready(self, now: Instant) -> list[Batch]:
         """Those whose time has come. Each stays until `taken`."""
         return [
-            Ready(name, key, _apart(at, first), tuple(map(msgspec.json.decode, _fitting(pending.payloads))))
-            for (name, key), (pending, first) in self._pending.items()
-            if (at := due_at(pending, self._tasks[name].trigger_rule)) <= now
+            batch
+            for (name, _), batches in self._pending.items()
+            for batch in batches
+            if due_at(batch.pending, self._tasks[name].trigger_rule) <= now
         ]
 
-    def taken(self, name: str, key: str) -> None:
+    def taken(self, batch: Batch) -> None:
         """A tick was made of these."""
-        self._pending.pop((name, key), None)
+        key = batch.name, batch.pending.key
+        self._pending[key].remove(batch)
+        if not self._pending[key]:
+            del self._pending[key]
 
     def next_due(self) -> Instant | None:
         """When the next tick of gathered triggers is due."""
         return min(
             (
-                due_at(pending, self._tasks[name].trigger_rule)
-                for (name, _), (pending, _) in self._pending.items()
+                due_at(batches[0].pending, self._tasks[name].trigger_rule)
+                for (name, _), batches in self._pending.items()
             ),
             default=None,
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from millpond.job import MICROSECONDS, Instant, Job
+from millpond.job import MICROSECONDS, Instant, Job, JobState
 from millpond.orchestrator.tick_ids import tick_id
 from millpond.store.protocol import Store
 
@@ -16,6 +16,7 @@ SOONEST = round(0.1 * MICROSECONDS)  # between two looks at a job
 LATEST = 2 * MICROSECONDS
 PART = 10  # of its age passes until a job is looked at again
 MOST = 500  # jobs in one look
+MOMENT = 5 * MICROSECONDS  # from letting a tick go to a node's claim, unless something is in its way
 
 
 class Tick(NamedTuple):
@@ -33,6 +34,8 @@ class Watch:
         self._look_at: dict[Tick, Instant] = {}
         self._of: dict[str, set[Instant]] = {}
         self._begun: set[Tick] = set()
+        self._claimed: set[Tick] = set()  # by a node, when last looked at
+        self._since: dict[Tick, Instant] = {}
 
     def __len__(self) -> int:
         return len(self._look_at)
@@ -44,12 +47,15 @@ class Watch:
         """Watch these from now on."""
         for at in instants:
             self._look_at.setdefault(Tick(name, at), now)
+            self._since.setdefault(Tick(name, at), now)
             self._of.setdefault(name, set()).add(at)
 
     def drop(self, tick: Tick) -> None:
         """It has ended."""
         self._look_at.pop(tick, None)
+        self._since.pop(tick, None)
         self._begun.discard(tick)
+        self._claimed.discard(tick)
         others = self._of.get(tick.name, set())
         others.discard(tick.at)
         if not others:
@@ -76,6 +82,11 @@ class Watch:
         """Ticks of a task that are in line."""
         return self.unfinished(name) - self.running(name)
 
+    def placed(self, name: str, now: Instant) -> int:
+        """Ticks of a task that run, or will in a moment."""
+        ticks = (Tick(name, at) for at in self._of.get(name, ()))
+        return sum(tick in self._claimed or now - self._since[tick] <= MOMENT for tick in ticks)
+
     def look(self, now: Instant, wanted: Collection[str] = ()) -> list[tuple[Tick, Job | None]]:
         """The jobs of the ticks that are due for a look, and of all the wanted tasks."""
         chosen = [Tick(name, at) for name in wanted for at in self._of.get(name, ())]
@@ -95,6 +106,10 @@ class Watch:
         self._look_at[tick] = now + min(LATEST, max(SOONEST, age // PART))
         if job is not None and job.started_at is not None:
             self._begun.add(tick)
+        if job is not None and job.state is JobState.RUNNING:
+            self._claimed.add(tick)
+        else:
+            self._claimed.discard(tick)
 
     def hurry(self) -> None:
         """Look at all of them the next time."""

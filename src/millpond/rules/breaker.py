@@ -137,6 +137,11 @@ def _opened(breaker: Breaker, rule: BreakerRule, name: str, now: Instant) -> Bre
     )
 
 
+def longest_rest(rule: BreakerRule) -> float | None:
+    """Seconds from the end of a tick until the next probe, at the most; None: there will be none."""
+    return None if rule.probe_after is None else max(LONGEST_REST, rule.probe_after) * (1 + SPREAD)
+
+
 def _rest(rule: BreakerRule, rounds: int, name: str) -> float | None:
     """Seconds until the next probe: 1, 2, 4 ... times `probe_after`, at most a day."""
     if rule.probe_after is None:

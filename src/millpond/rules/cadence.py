@@ -83,6 +83,13 @@ def cron(expression: str, timezone: str = "UTC", gap: str = "end", fold: str = "
     return msgspec.convert({"type": "cron", **fields, "gap": gap, "fold": fold}, Cron)
 
 
+def falls_on(cadence: Cadence, other: Cadence) -> bool:
+    """Is every instant of the one known to be an instant of the other?"""
+    if isinstance(cadence, Every) and isinstance(other, Every):
+        return cadence.step % other.step == 0 == (cadence.anchor - other.anchor) % other.step
+    return cadence == other
+
+
 def describe(cadence: Cadence) -> str:
     """The cadence in a few words."""
     if isinstance(cadence, Every):

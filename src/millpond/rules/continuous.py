@@ -26,6 +26,7 @@ class RestartRule(msgspec.Struct, frozen=True, omit_defaults=True):
     longest: float = 300.0
     stable_after: float = 60.0  # a run of this length forgets the short ones before it
     start_limit: int = 10
+    at_once: int = 1  # starts that one tick may have: its attempts
     window: float = 600.0
 
 
@@ -50,24 +51,26 @@ def started(restarts: Restarts, rule: RestartRule, now: Instant) -> Restarts:
     return Restarts(kept, restarts.short, None)
 
 
-def ended(restarts: Restarts, rule: RestartRule, now: Instant, began: Instant | None = None) -> Restarts:
+def ended(restarts: Restarts, rule: RestartRule, now: Instant, began: tuple[Instant, ...] = ()) -> Restarts:
     """The state after it ended, well or not: one that returns at once would spin just as hard.
 
-    `began` is when it really began, if that is known: it may have waited in line after it was started.
+    `began` is when its attempts really began, as far as is known: the first may have waited in line after it
+    was started, and each of the others is a start as well.
     """
-    if began is None:
-        began = restarts.starts[-1] if restarts.starts else now
-    is_stable = now - began >= rule.stable_after * MICROSECONDS
-    return Restarts(restarts.starts, 0 if is_stable else restarts.short + 1, now)
+    last = began[-1] if began else restarts.starts[-1] if restarts.starts else now
+    is_stable = now - last >= rule.stable_after * MICROSECONDS
+    starts = (*restarts.starts, *began[1:])[-rule.start_limit :]
+    return Restarts(starts, 0 if is_stable else restarts.short + max(1, len(began)), now)
 
 
 def next_start(restarts: Restarts, rule: RestartRule, name: str) -> Restart:
-    """When it may be started again, after it ended."""
+    """When it may be started again, after it ended: once there is room for all attempts of a tick."""
     if restarts.ended_at is None:
         return Restart(0, "first")
     at = restarts.ended_at + round(_pause(restarts.short, rule, name) * MICROSECONDS)
-    if len(restarts.starts) >= rule.start_limit:
-        room_at = restarts.starts[-rule.start_limit] + round(rule.window * MICROSECONDS)
+    kept = max(0, rule.start_limit - rule.at_once)  # starts that may lie in the window already
+    if len(restarts.starts) > kept:
+        room_at = restarts.starts[-kept - 1] + round(rule.window * MICROSECONDS)
         if room_at > at:
             return Restart(room_at, "start limit")
     return Restart(at, "back-off" if restarts.short else "stable")

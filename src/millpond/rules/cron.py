@@ -87,9 +87,9 @@ def _nickname(text: str) -> str:
         raise OptionError(
             "cron='@reboot' has no meaning on many nodes; mode='continuous' keeps a task running"
         )
-    raise OptionError(
-        f"cron={text!r} is not a nickname{nearest(text, NICKNAMES)}; there are {', '.join(NICKNAMES)}"
-    )
+    if text.lower().startswith("@every"):
+        raise OptionError(f"cron={text!r} is an interval: write every={text[6:].strip() or '5m'!r}")
+    raise OptionError(f"cron={text!r} is not a nickname{nearest(text, NICKNAMES)}")
 
 
 def _complaint(expression: str, error: str) -> str:

@@ -22,6 +22,7 @@ from millpond.rules.ticks import Overlap
 AGEING = 60.0  # seconds of waiting that weigh as much as one level of priority
 HIGHEST = 9  # the highest priority there is: after (9 - its own) x AGEING a tick is ahead of every newcomer
 
+ALL_TICKS = "\0max_concurrent"  # the slot of all tasks with a cadence; no named slot can be called so
 SHOWN = 3  # names of those in the way
 
 Pair = tuple[str, str]
@@ -51,6 +52,8 @@ class Held(NamedTuple):
         if self.slot is None:
             return f"{others} must not run beside it"
         number, most = len(self.behind), self.slot.capacity
+        if self.slot.name == ALL_TICKS:
+            return f"max_concurrent is {most}, and {others} {'runs' if number == 1 else 'run'}"
         return f"slot {self.slot.name!r} has no room, {min(number, most)} of {most} held by {others}"
 
 
@@ -136,8 +139,11 @@ def release(
     pairs: frozenset[Pair],
     now: Instant,
     shared: Shared = NONE,
+    *,
+    holders: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Released:
-    """Which of the waiting ticks go now; `occupied` are the tasks with ticks let go and not ended.
+    """Which of the waiting ticks go now; `occupied` are the tasks with ticks let go and not ended. Those hold
+    the named slots of their tasks, except of slots in `holders`, which says who holds one.
 
     Whoever is passed over keeps its place: all later ticks that it conflicts with wait behind it. So it waits
     for those already let go, for those of a higher level, and for nobody else.
@@ -145,6 +151,7 @@ def release(
     against = conflicts(pairs)
     ahead = Counter(occupied)  # running, or in front
     held_by = _holders(ahead, shared)
+    held_by.update((name, list(names)) for name, names in holders.items())
     start: list[Waiting] = []
     held: list[Held] = []
     for tick in sorted(waiting, key=lambda tick: (-level(tick, now), tick.due_at, tick.name)):

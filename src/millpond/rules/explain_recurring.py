@@ -7,13 +7,14 @@ from typing import Literal, NamedTuple
 from millpond.job import MICROSECONDS, Instant, Slot
 from millpond.rules.breaker import Breaker, phase
 from millpond.rules.continuous import Restart
+from millpond.rules.correction import Dispute, is_ahead
 from millpond.rules.exclusion import listed
 from millpond.rules.explain import span
 from millpond.rules.graph import Verdict
 
 Kind = Literal["scheduled", "triggered", "continuous"]
 IN_THE_CODE = "its code"  # who disabled it, if no person has
-_AHEAD = MICROSECONDS  # a cursor so far in front of the clock is worth a word
+_TOLD = 7 * 86_400 * MICROSECONDS  # so long it is said that the clock was wrong
 
 
 class Facts(NamedTuple):
@@ -33,6 +34,7 @@ class Facts(NamedTuple):
     next_due_at: Instant | None = None
     restart: Restart | None = None  # of a continuous task that is down
     nodes: int = 1  # that are alive
+    dispute: Dispute | None = None  # instants on which a clock that was wrong has decided
 
 
 def why_recurring(facts: Facts, now: Instant) -> str:
@@ -50,11 +52,8 @@ def _switched_off(facts: Facts, now: Instant) -> str | None:
     breaker, enable = facts.breaker, f"`millpond recurring enable {facts.name}`"
     if facts.retired:
         return "It is no longer in the code: it is retired, and its history is kept."
-    if breaker.disabled_by == IN_THE_CODE:
-        return f"It is disabled in the code, by enabled=False; {enable} lets it run."
     if breaker.disabled_at is not None:
-        by = f" by {breaker.disabled_by}" if breaker.disabled_by else " by hand"
-        return f"It was disabled{by} {_ago(breaker.disabled_at, now)}; {enable} lets it run again."
+        return _disabled(facts, now, enable)
     state = phase(breaker, now)
     if state == "closed":
         return None
@@ -67,6 +66,20 @@ def _switched_off(facts: Facts, now: Instant) -> str | None:
         return f"Its breaker is open: {broke}; mend the cause, then {enable} lets it run again."
     left = _until(breaker.probe_at, now)
     return f"Its breaker is open: {broke}; it is probed {left}, or sooner with {enable}."
+
+
+def _disabled(facts: Facts, now: Instant, enable: str) -> str:
+    """Disabled, by whom; a tick that runs all the same is said as well."""
+    breaker = facts.breaker
+    if breaker.disabled_by == IN_THE_CODE:
+        said = "It is disabled in the code, by enabled=False"
+    else:
+        by = f" by {breaker.disabled_by}" if breaker.disabled_by else " by hand"
+        said = f"It was disabled{by} {_ago(breaker.disabled_at or now, now)}"
+    if facts.running_since is None:
+        return f"{said}; {enable} lets it run{'' if breaker.disabled_by == IN_THE_CODE else ' again'}."
+    runs = span((now - facts.running_since) / MICROSECONDS)
+    return f"{said}, and has been running for {runs}: this run was triggered, or began before."
 
 
 def _under_way(facts: Facts, now: Instant) -> str | None:
@@ -117,15 +130,22 @@ def _to_come(facts: Facts, now: Instant) -> str:
     if facts.restart is not None:
         limit = "; it reached its start limit" if facts.restart.reason == "start limit" else ""
         return f"It ended and is started again {_until(facts.restart.at, now)}{limit}."
-    if facts.cursor > now + _AHEAD:
+    if is_ahead(facts.cursor, now):
         ahead = span((facts.cursor - now) / MICROSECONDS)
         return (
-            f"Its last tick lies {ahead} ahead of the store's clock, which must have been wrong: instants "
-            "up to then have their ticks and do not get a second one."
+            f"Its last tick lies {ahead} ahead of the store's clock, which must have been wrong: a node that "
+            "plans goes on by what it shows now."
         )
     if facts.next_due_at is None:
         return "Its cadence names no further instant."
-    return f"It is due {_until(facts.next_due_at, now)}."
+    due = f"It is due {_until(facts.next_due_at, now)}"
+    dispute = facts.dispute
+    if dispute is None or facts.next_due_at > dispute.until or now > dispute.since + _TOLD:
+        return f"{due}."
+    ahead = span((dispute.until - dispute.since) / MICROSECONDS)
+    return (
+        f"{due}, unless that instant has had its run: the store's clock was {ahead} ahead of what it is now."
+    )
 
 
 def _ago(instant: Instant, now: Instant) -> str:

@@ -1,7 +1,7 @@
 """What becomes of triggers: those with the same key within a short time make one tick that gets them all.
 
 Each trigger puts the tick off a little, so that a burst is one run; yet never beyond a bound counted from the
-first, or a steady stream would put it off for ever. Payloads beyond the limit are counted, not kept.
+first, or a steady stream would put it off for ever. What one run cannot carry goes to the next: none is lost.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ class TriggerRule(msgspec.Struct, frozen=True, omit_defaults=True):
 
     debounce: float = 0.0  # quiet time before the tick
     longest: float | None = None  # the tick comes this long after the first trigger at the latest
-    most_payloads: int = 100
-    most_bytes: int = 1_000_000  # of all payloads together: one job must be able to carry them
+    most_payloads: int = 100  # of one run
+    most_bytes: int = 900_000  # of its payloads together: a job carries a mebibyte
 
     @property
     def patience(self) -> float:
@@ -26,39 +26,38 @@ class TriggerRule(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Pending(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The triggers of one key that no tick has taken yet, as they are stored."""
+    """Triggers of one key that become one tick."""
 
     key: str
     first_at: Instant
     last_at: Instant
     payloads: tuple[msgspec.Raw, ...] = ()  # JSON, oldest first
-    dropped: int = 0  # older ones, beyond the limit
+    triggers: int = 0  # with and without a payload
+    is_full: bool = False  # more have come than its run can carry: they are another tick's
 
 
 def coalesce(
     pending: Pending | None, key: str, payload: bytes | None, rule: TriggerRule, now: Instant
-) -> Pending:
-    """The triggers of the key after one more; without a payload it only says that something happened."""
+) -> tuple[Pending, ...]:
+    """The triggers of the key after one more: one tick, or two where the first has become full. Without a
+    payload a trigger only says that something happened."""
     if pending is None:
         pending = Pending(key, now, now)
+    if payload is not None and not _has_room(pending, payload, rule):
+        following = Pending(key, now, now, (msgspec.Raw(payload),), 1)
+        return (msgspec.structs.replace(pending, is_full=True), following)
     added = () if payload is None else (msgspec.Raw(payload),)
-    payloads = (*pending.payloads, *added)
-    surplus = _surplus(payloads, rule)
-    last_at = max(pending.last_at, now)
-    return Pending(key, pending.first_at, last_at, payloads[surplus:], pending.dropped + surplus)
+    payloads, last_at = (*pending.payloads, *added), max(pending.last_at, now)
+    return (Pending(key, pending.first_at, last_at, payloads, pending.triggers + 1),)
 
 
-def _surplus(payloads: tuple[msgspec.Raw, ...], rule: TriggerRule) -> int:
-    """How many of the oldest must go; the newest always stays."""
-    surplus = max(0, len(payloads) - rule.most_payloads)
-    size = sum(len(payload) for payload in payloads[surplus:])
-    while size > rule.most_bytes and surplus < len(payloads) - 1:
-        size -= len(payloads[surplus])
-        surplus += 1
-    return surplus
+def _has_room(pending: Pending, payload: bytes, rule: TriggerRule) -> bool:
+    """One payload always has: a trigger that no job could carry is refused when it comes."""
+    size = sum(len(bytes(other)) + 1 for other in pending.payloads) + len(payload)
+    return not pending.payloads or (len(pending.payloads) < rule.most_payloads and size <= rule.most_bytes)
 
 
 def due_at(pending: Pending, rule: TriggerRule) -> Instant:
-    """When the tick for these triggers is due."""
-    quiet_at = pending.last_at + round(rule.debounce * MICROSECONDS)
+    """When the tick for these triggers is due. One that is full waits for no quiet."""
+    quiet_at = pending.last_at + (0 if pending.is_full else round(rule.debounce * MICROSECONDS))
     return min(quiet_at, pending.first_at + round(rule.patience * MICROSECONDS))
