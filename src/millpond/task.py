@@ -243,7 +243,8 @@ class Task(Enqueuer[P, R]):
 
     def _new_job(self, payload: bytes, arguments: Arguments, options: Mapping[str, Any]) -> NewJob:
         queue = options.get("queue", self.queue)
-        timeout = options["timeout"] if "timeout" in options else self._timeout_on(queue)
+        timeout = self.timeout if queue == self.queue else self._timeout_on(queue)
+        timeout = options.get("timeout", timeout)
         delay, expires = options.get("delay", 0.0), options.get("expires", self.expires)
         if expires is not None and delay >= expires:
             raise OptionError(

@@ -52,6 +52,7 @@ def node_tells(app: App, name: str = "host-1-aaaa", lease: float = 15.0, **pool:
         "claimed": 1, "running": 1, "done": 50, "failed": 2, "crashed": 0, "timed_out": 0, "recycled": 0,
         "max_wait": 10.0, "status": "ok", "wanted": 2, "reasons": [], "budgets": [100, 5000, 90.0],
         "count": 2, "workers": [busy, idle], "policy": "ScaleForWait(max_wait=10)",
+        "timeout": 30.0,
     }  # fmt: skip
     assert len(busy) == len(WORKER)
     report = {

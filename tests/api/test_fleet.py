@@ -47,6 +47,7 @@ async def test_the_overview_says_it_all_on_every_store(everywhere):
     assert (decision["from"], decision["to"], decision["capped"]) == (1, 2, "memory")
     assert (decision["current"], decision["target"], decision["action"]) == (1, 2, "grow")
     assert pool["policy"] == "ScaleForWait(max_wait=10)"
+    assert pool["timeout"] == 30.0
     assert found["nodes"][0]["cpu"] == {"used": 1.25, "limit": 2}
     assert found["totals"]["workers"] == 2
     assert (found["totals"]["begun"], found["totals"]["claimed"]) == (1, 0)

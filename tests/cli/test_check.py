@@ -79,6 +79,24 @@ def test_what_an_app_prints_does_not_disturb_the_answer(ask, folder):
     assert ask("check", "--app", write_app(folder, 'print("noise")\n' + APP))["ok"] is True
 
 
+NEVER = """
+@app.recurring(every="1m", name="other")
+def other() -> None: ...
+
+@app.recurring(every="1m", name="mine", depends_on=["other"], on_missing="skip")
+def mine() -> None: ...
+
+app.pool("default", timeout="30s")
+"""
+
+
+def test_a_recurring_task_that_never_runs_is_wrong_and_the_timeout_of_a_pool_is_shown(ask, folder):
+    said = ask("check", "--app", write_app(folder, APP + NEVER), code=1)
+    (text,) = [found["text"] for found in said["findings"] if not found["ok"]]
+    assert text.startswith("'mine' never runs")
+    assert said["pools"]["default"]["timeout"] == 30.0
+
+
 # --- what is stored ----------------------------------------------------------------------------------------
 def test_waiting_jobs_of_a_task_that_the_code_does_not_know_are_wrong(run, ask, app_name, store):
     for _ in range(3):

@@ -49,7 +49,7 @@ def test_who_waits_says_for_what(memory):
     align(memory)
     plan(memory, planner_of(app), after=10)
     assert app.orchestrator.status_of("last").why == (
-        "Its tick waits: max_concurrent is 1, and 'first', 'second' run."
+        "Its tick waits: max_concurrent is 1, and 'first' runs."
     )
 
 

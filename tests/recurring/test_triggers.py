@@ -129,4 +129,28 @@ def test_triggers_that_left_the_log_before_anybody_read_them_are_told(memory, mo
     for number in range(20):
         app.orchestrator.trigger(index, number)
     plan(memory, planner)
-    assert told == [TriggersDropped(triggers.ANY, 15, "so many came that they left the log unread")]
+    assert told == [TriggersDropped(triggers.ANY, 15, "more than 5 came before they were read")]
+
+
+def test_no_more_triggers_are_kept_than_a_planner_can_hold_and_that_is_told(memory, monkeypatch):
+    monkeypatch.setattr(triggers, "MOST", 3)
+    app = App(memory)
+    index = index_of(app, debounce=5)
+    told: list[Happening] = []
+    align(memory)
+    planner, fleet = planner_of(app, tell=told.append), Fleet(memory)
+    for number in range(5):
+        app.orchestrator.trigger(index, number)
+    plan(memory, planner)
+    (dropped,) = told
+    assert isinstance(dropped, TriggersDropped)
+    assert dropped[:2] == ("index", 2)
+    assert app.orchestrator.status_of(index).last_skip.endswith("triggers dropped: 2")
+    plan(memory, planner, after=5)
+    (job,) = fleet.claim()
+    assert index.signature.arguments(job.payload) == {"payloads": [0, 1, 2]}
+    app.orchestrator.trigger(index, 5)
+    fleet.end(job)
+    plan(memory, planner)
+    plan(memory, planner, after=5)
+    assert len(fleet.claim()) == 1, "there is room again"

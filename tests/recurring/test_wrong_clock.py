@@ -15,7 +15,7 @@ from millpond.orchestrator.happenings import Happening
 from millpond.orchestrator.ledger import Entry, Waiting
 from millpond.recurring import success_since
 from millpond.rules.breaker import Breaker
-from millpond.store.protocol import Filter
+from millpond.store.protocol import Filter, Retention
 from tests.node.waiting import until
 from tests.recurring.planners import align, app_on, ids, jobs, nothing, plan, planner_of
 from tests.recurring.test_named_slots import Fleet
@@ -94,6 +94,23 @@ def test_a_clock_that_was_set_back_for_a_moment_repeats_and_loses_nothing(memory
         plan(memory, right, after=60)
         fleet.end(*fleet.claim())
     assert jobs(memory) == ids(*(start + number * MINUTE for number in range(1, 8)))
+
+
+def test_an_instant_whose_job_has_been_deleted_since_does_not_run_again(memory):
+    start = align(memory)
+    app, fleet = app_on(memory), Fleet(memory)
+    planner = planner_of(app)
+    for _ in range(5):
+        plan(memory, planner, after=60)
+        fleet.end(*fleet.claim())
+    plan(memory, planner, after=1)
+    planner.close()
+    assert memory.prune(Retention(completed=0.0)) == 5
+    memory.clock.shift -= 240 * MICROSECONDS
+    again = planner_of(app)
+    for _ in range(5):
+        plan(memory, again, after=60)
+    assert jobs(memory) == ids(start + 6 * MINUTE)
 
 
 def test_a_tick_that_waits_for_a_time_of_the_wrong_clock_is_given_up(memory):

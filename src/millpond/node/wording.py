@@ -83,7 +83,7 @@ SENTENCES: Mapping[type, tuple[int, str]] = {
     TickMissed: (logging.WARNING, "{task} did not run ({reason}; instants: {instants})"),
     ClockCorrected: (
         logging.WARNING,
-        "the store's clock was ahead by {ahead:.0f} s; tasks that go on by what it shows now: {tasks}",
+        "the store's clock is or was wrong, by {ahead:.0f} s; recurring tasks that go on by it now: {tasks}",
     ),
     TriggersDropped: (logging.ERROR, "accepted triggers of {task} that lead to no run: {triggers}; {reason}"),
     TickLate: (logging.WARNING, "ticks enqueued late: {instants}; the latest, of {task}, by {late:.1f} s"),

@@ -50,7 +50,7 @@ class ClockCorrected(NamedTuple):
 class TriggersDropped(NamedTuple):
     """Triggers that had been accepted did not lead to a run."""
 
-    task: str  # empty: those of several tasks
+    task: str  # "(any task)" if they left the log before anybody read whose they are
     triggers: int
     reason: str
 

@@ -86,6 +86,20 @@ class Notes:
         self._read[task] = _Read(lines[-1].number if lines else before.number, before.spans)
         return any(first <= at <= last for first, last in before.spans)
 
+    def was_skipped(self, task: str, at: Instant) -> bool:
+        """Does any line say that this instant did not run, also one that is not written yet?"""
+        waiting, before = self._lines.get(task, []), self._open.get(task)
+        spans = [(said.at if said.since is None else said.since, said.at) for said in waiting]
+        if before is not None and before.since is not None:
+            spans.append((before.since, before.last))
+        for line in self._store.log(log_name(task), limit=KEEP):
+            try:
+                said = msgspec.json.decode(line.data, type=Skipped)
+            except msgspec.MsgspecError:
+                continue
+            spans.append((said.at if said.since is None else said.since, said.at))
+        return any(first <= at <= last for first, last in spans)
+
     def conclude(self, task: str) -> None:
         """The reason holds no longer: write down how often it did."""
         before = self._open.pop(task, None)

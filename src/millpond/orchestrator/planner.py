@@ -25,7 +25,7 @@ from millpond.orchestrator.recording import Recorder
 from millpond.orchestrator.releasing import Gatekeeper, Held
 from millpond.orchestrator.switches import Switch, Switches
 from millpond.orchestrator.tick_ids import tick_id
-from millpond.orchestrator.triggers import ANY, Batch, Inbox
+from millpond.orchestrator.triggers import Batch, Inbox
 from millpond.orchestrator.watching import Watch
 from millpond.recurring import Exclusions, RecurringTask
 from millpond.rules import continuous
@@ -187,9 +187,12 @@ class Planner:
                 self._obey(name, entry, switch)
         for name, at in self.inbox.hear(now):
             self._recorder.follow(name, at, now)
-        if self.inbox.missed:
-            self._tell(TriggersDropped(ANY, self.inbox.missed, "so many came that they left the log unread"))
-            self.inbox.missed = 0
+        for name, number, reason in self.inbox.dropped():
+            self._tell(TriggersDropped(name, number, reason))
+            if name in self._tasks:
+                entry = self.ledger.need(name)
+                entry.skipped, entry.skipped_at = f"{reason}; triggers dropped: {number}", now
+                self.ledger.change(name)
 
     def _obey(self, name: str, entry: Entry, switch: Switch) -> None:
         if switch.enabled:

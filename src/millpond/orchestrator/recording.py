@@ -14,7 +14,7 @@ from millpond.job import MICROSECONDS, Instant
 from millpond.orchestrator.drafts import Draft
 from millpond.orchestrator.happenings import Happening, TickLate, TickMissed
 from millpond.orchestrator.learning import has_ended
-from millpond.orchestrator.ledger import Ledger, Recent
+from millpond.orchestrator.ledger import Entry, Ledger, Recent
 from millpond.orchestrator.notes import Notes, Skipped
 from millpond.orchestrator.tick_ids import tick_id
 from millpond.orchestrator.watching import Watch
@@ -70,6 +70,14 @@ class Recorder:
         dispute = self._ledger.need(draft.task.name).dispute
         return dispute is not None and draft.at <= dispute.until and not draft.is_second
 
+    def _may_run_after_all(self, draft: Draft, entry: Entry) -> bool:
+        """Did only a wrong clock decide that this instant does not run? Without a job it may have run all
+        the same, and the job have been deleted since."""
+        dispute = entry.dispute
+        if draft.reason or dispute is None or draft.at <= dispute.since:
+            return False
+        return self._notes.was_skipped(draft.task.name, draft.at)
+
     def _settled(self, drafts: Sequence[Draft], now: Instant) -> list[Draft]:
         """Of instants that were planned while the clock was ahead, those which are to run all the same.
 
@@ -86,7 +94,7 @@ class Recorder:
             is_probe = entry.breaker.probing == draft.at
             if not has_ended(job):
                 self.follow(name, draft.at, now)
-            elif job is None and not draft.reason and entry.dispute and draft.at > entry.dispute.since:
+            elif job is None and self._may_run_after_all(draft, entry):
                 again.append(draft.second)
                 if is_probe:
                     entry.breaker = begin_probe(entry.breaker, draft.second.at)

@@ -61,12 +61,12 @@ class Gatekeeper:
     def awaited(self, names: Iterable[str]) -> set[str]:
         """The tasks whose ends those of these names wait for."""
         found: set[str] = set()
+        slots: set[str] = set()
         for name in names:
             found.update(dependency.on for dependency in self._tasks[name].dependencies)
             found.update(exclusion.conflicts(self._pairs).get(name, ()))
-            for slot in self._shared.get(name, ()):
-                found |= self._holders[slot.name]
-        return found
+            slots.update(slot.name for slot in self._shared.get(name, ()))
+        return found.union(*(self._holders[slot] for slot in slots))
 
     def look(self, held: Iterable[Held], now: Instant) -> tuple[list[Draft], dict[str, list[Waiting]]]:
         """What goes or is skipped now; and what is held on, by task, each with its reason."""
@@ -92,7 +92,8 @@ class Gatekeeper:
             for one in ready
             if one.task.name in self._exclusive
         }
-        occupied = {name: self._watch.unfinished(name) for name in self._exclusive if asking}
+        busy = [name for name in self._watch.names() if name in self._exclusive and asking]
+        occupied = {name: self._watch.unfinished(name) for name in busy}
         holders = self._running(now) if asking else {}
         released = exclusion.release(list(asking), occupied, self._pairs, now, self._shared, holders=holders)
         for held in released.held:
@@ -108,10 +109,11 @@ class Gatekeeper:
         its next attempt. If it counted, a few such ticks would stop every other recurring task. Shown by
         test_ticks_of_a_queue_that_is_paused_take_no_places in tests/recurring/test_max_concurrent.py.
         """
-        names = self._holders.get(exclusion.ALL_TICKS)
-        if names is None:
+        tasks = self._holders.get(exclusion.ALL_TICKS)
+        if tasks is None:
             return {}
-        return {exclusion.ALL_TICKS: [name for name in names for _ in range(self._watch.placed(name, now))]}
+        busy = [name for name in self._watch.names() if name in tasks]
+        return {exclusion.ALL_TICKS: [name for name in busy for _ in range(self._watch.placed(name, now))]}
 
     def _judged(self, one: Held, now: Instant) -> Verdict:
         task, entry, tick = one

@@ -7,6 +7,7 @@ key, until a tick takes them. How far the log has been dealt with is kept beside
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -19,6 +20,8 @@ from millpond.store.protocol import PAGE, Store
 logger = logging.getLogger("millpond")
 KEEP = 10_000
 ANY = "(any task)"
+MOST = 5_000  # triggers of a task that wait to be run
+MOST_BYTES = 32_000_000  # and of their payloads
 
 
 class Trigger(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -70,12 +73,15 @@ class Inbox:
         self._read = 0
         self._is_sure = False  # has a line of the log been read up to `_read`?
         self._pending: dict[tuple[str, str], list[Batch]] = {}  # the longest waiting first
-        self.missed = 0  # lines that left the log before they were read, since somebody last asked
+        self._waiting: Counter[str] = Counter()  # triggers, by task
+        self._bytes: Counter[str] = Counter()
+        self._dropped: Counter[str] = Counter()
 
     def begin(self, number: int) -> None:
         """Read on from here."""
         self._read, self._is_sure = number, number > 0
-        self._pending.clear()
+        for kept in (self._pending, self._waiting, self._bytes):
+            kept.clear()
 
     @property
     def done(self) -> int:
@@ -86,7 +92,8 @@ class Inbox:
         """Read on; returns the ticks that somebody planned already."""
         known: list[tuple[str, Instant]] = []
         for line in self._store.log(self._name, after=self._read, limit=PAGE):
-            self.missed += line.number - self._read - 1 if self._is_sure else 0
+            if self._is_sure and line.number > self._read + 1:
+                self._dropped[ANY] += line.number - self._read - 1
             self._read, self._is_sure = line.number, True
             try:
                 said = msgspec.json.decode(line.data, type=Trigger)
@@ -98,15 +105,26 @@ class Inbox:
                 continue
             if said.at is not None:
                 known.append((said.name, said.at))
+            elif self._waiting[said.name] >= MOST or self._bytes[said.name] >= MOST_BYTES:
+                self._dropped[said.name] += 1
             else:  # never in the future: the clock may have been wrong when it was written
                 self._gather(task, said, line.number, min(line.at, now))
         return known
+
+    def dropped(self) -> list[tuple[str, int, str]]:
+        """Triggers that will not be run, and why, since the last call: of each task the number."""
+        found, self._dropped = self._dropped, Counter()
+        unread = f"more than {KEEP:,} came before they were read"
+        full = f"more wait than are kept ({MOST:,} triggers, {MOST_BYTES // 1_000_000} MB)"
+        return [(name, number, unread if name == ANY else full) for name, number in found.items()]
 
     def _gather(self, task: RecurringTask[..., Any], said: Trigger, number: int, at: Instant) -> None:
         batches = self._pending.setdefault((said.name, said.key), [])
         last = batches[-1] if batches else Batch(said.name, Pending(said.key, at, at), number)
         first, *rest = coalesce(last.pending, said.key, bytes(said.payload) or None, task.trigger_rule, at)
         last.pending = first
+        self._waiting[said.name] += 1
+        self._bytes[said.name] += len(bytes(said.payload))
         batches[-1:] = [last, *(Batch(said.name, pending, number) for pending in rest)]
 
     def ready(self, now: Instant) -> list[Batch]:
@@ -122,6 +140,8 @@ class Inbox:
         """A tick was made of these."""
         key = batch.name, batch.pending.key
         self._pending[key].remove(batch)
+        self._waiting[batch.name] -= batch.pending.triggers
+        self._bytes[batch.name] -= sum(len(bytes(payload)) for payload in batch.pending.payloads)
         if not self._pending[key]:
             del self._pending[key]
 

@@ -161,7 +161,7 @@ def release(
         if behind:
             held.append(Held(tick, behind))
         elif full is not None:
-            held.append(Held(tick, tuple(held_by[full.name]), full))
+            held.append(Held(tick, tuple(held_by[full.name][: full.capacity]), full))
         else:
             start.append(tick)
         ahead[tick.name] += 1

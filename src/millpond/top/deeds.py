@@ -86,7 +86,8 @@ def trigger(app: App, recurring: Document) -> Deed:
         done = app.orchestrator.trigger(name)
         if done:
             audit.write(app.store, "top", "recurring.trigger", name)
-        return f"{name} was triggered" if done else f"{name} runs already and may not overlap"
+        said = "runs already and may not overlap, or its breaker is open"
+        return f"{name} was triggered" if done else f"{name} {said}"
 
     return Deed(f"Run {name} now?", do)
 
