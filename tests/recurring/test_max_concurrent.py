@@ -20,6 +20,11 @@ def busy() -> None:
     time.sleep(0.3)
 
 
+def whys(app: App) -> list[str]:
+    """What all tasks wait for."""
+    return [task.why for task in app.orchestrator.status().tasks.values()]
+
+
 def crowd(store: Store) -> App:
     """One place, two tasks of a high priority that fill it, and one of a low priority."""
     app = App(store)
@@ -72,11 +77,13 @@ def test_a_low_priority_gets_its_turn_on_a_node(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(exclusion, "AGEING", 0.5)  # a minute, sooner
     app = App(f"sqlite:///{tmp_path / 'jobs.db'}")
     app.pool("default", workers=3)
-    app.orchestrator.max_concurrent = 1
     for name in ("first", "second", "third"):
         app.orchestrator.register(busy, name=name, every=0.2, priority=Priority.HIGH)
-    app.orchestrator.register(busy, name="last", every=0.2, priority=Priority.LOW)
+    app.orchestrator.register(busy, name="last", every=0.2, priority=Priority.LOW, enabled=False)
     with Node(app, grace=5):
+        app.orchestrator.max_concurrent = 1  # a planner that runs takes it up
+        until(lambda: "max_concurrent is 1, and '" in "".join(whys(app)))
+        app.orchestrator.enable("last")
         until(lambda: app.orchestrator.status_of("last").last_success_at)
         assert app.orchestrator.status_of("first").last_success_at
     app.store.close()

@@ -38,6 +38,7 @@ class Service:
     ) -> None:
         self._app = app
         self._changes = app.changes
+        self._most = app.orchestrator.max_concurrent
         self._store = app.store
         orchestrator = app.orchestrator
         tasks = dict(orchestrator.tasks)
@@ -57,7 +58,7 @@ class Service:
     def run(self) -> None:
         """Until the node stops, or other tasks are to be planned: then another service begins with them."""
         wait = 0.0
-        while not self._stop.wait(wait) and self._app.changes == self._changes:
+        while not self._stop.wait(wait) and self._is_current():
             try:
                 wait = self._round()
             except StoreError as error:
@@ -67,6 +68,10 @@ class Service:
                 logger.exception("A planning round failed; the next one follows")
                 wait = AGAIN
         self._leave()
+
+    def _is_current(self) -> bool:
+        """Are the tasks, and how many may run at a time, still those that are planned?"""
+        return self._app.changes == self._changes and self._app.orchestrator.max_concurrent == self._most
 
     def stop(self) -> None:
         """No more rounds."""
