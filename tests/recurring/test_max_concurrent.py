@@ -81,9 +81,9 @@ def test_a_low_priority_gets_its_turn_on_a_node(tmp_path: Path, monkeypatch):
         app.orchestrator.register(busy, name=name, every=0.2, priority=Priority.HIGH)
     app.orchestrator.register(busy, name="last", every=0.2, priority=Priority.LOW, enabled=False)
     with Node(app, grace=5):
+        until(lambda: app.orchestrator.status_of("first").last_success_at)
         app.orchestrator.max_concurrent = 1  # a planner that runs takes it up
         until(lambda: "max_concurrent is 1, and '" in "".join(whys(app)))
         app.orchestrator.enable("last")
         until(lambda: app.orchestrator.status_of("last").last_success_at)
-        assert app.orchestrator.status_of("first").last_success_at
     app.store.close()
