@@ -102,23 +102,29 @@ class Disclosure:
 
     def _object(self, value: dict[str, Any], depth: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
+        alike: dict[str, int] = {}  # keys without their secrets, and how often each was met
         for number, (key, item) in enumerate(value.items()):
             if self.left <= 0:
                 return {**found, "…": f"… {len(value) - number:,} more …"}
             is_secret = names_a_secret(key) and item is not None
             if is_secret:
                 self._hide(item)
-            found[self._key(key, found)] = self.redacted(HIDDEN if is_secret else item, depth + 1)
+            found[self._key(key, found, alike)] = self.redacted(HIDDEN if is_secret else item, depth + 1)
         return found
 
-    def _key(self, key: str, taken: dict[str, Any]) -> str:
-        """A key without its secrets; two that are alike then stay two."""
+    def _key(self, key: str, taken: dict[str, Any], alike: dict[str, int]) -> str:
+        """A key without its secrets; two that are alike then stay two.
+
+        Counting goes on where the last of them ended: from one on, 16,000 keys that differ in a secret alone
+        would take half a minute (`test_twice_the_keys_take_twice_the_steps_though_they_look_alike`).
+        """
         self.left -= min(len(key), KEY)
         shown = plain = self.plain(key if len(key) <= KEY else key[:KEY] + "…")
-        number = 1
+        number = alike.get(plain, 1)
         while shown in taken:
             number += 1
             shown = f"{plain} ({number})"
+        alike[plain] = number
         return shown
 
 

@@ -32,3 +32,20 @@ def test_motion_is_left_out_for_those_who_ask(site, browser, watched):
     moving = page.evaluate("document.getAnimations().length")
     context.close()
     assert moving == 0
+
+
+LEFT = """() => ["state", "job", "recycle"].map(
+  (name) => document.querySelector(`.rows-workers tbody .col-${name}`)
+    .firstElementChild.getBoundingClientRect().left)"""
+CUT = """() => [...document.querySelectorAll(".stat-note, .stat-label")]
+  .filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.innerText)"""
+
+
+def test_on_a_phone_rows_are_in_line_and_nothing_is_cut(site, shop, visit):
+    all_ended([shop.send_receipt.enqueue(1)])
+    page = visit(site, "#/nodes", width=360)
+    page.locator(".rows-workers tbody .col-recycle").first.wait_for()
+    assert len(set(page.evaluate(LEFT))) == 1
+    page.goto(f"{site.url}#/overview")
+    page.locator(".stat-note").last.wait_for()
+    assert page.evaluate(CUT) == []

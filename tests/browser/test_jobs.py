@@ -160,7 +160,8 @@ def test_a_job_that_is_not_there_is_told_in_words_for_people_and_asked_for_once(
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if "/api/v1/jobs/" in request.url else None)
     page.goto(f"{site.url}#/jobs/01890000-0000-7000-8000-000000000000")
-    expect(page.get_by_role("alert")).to_contain_text("It never was, or it has been deleted since.")
+    expect(page.get_by_role("alert")).to_contain_text("it never was, or it was pruned")
+    expect(page.get_by_role("alert")).not_to_contain_text("It never was")
     expect(page.get_by_role("alert")).not_to_contain_text("GET /api")
     expect(page.get_by_role("button", name="Try again")).to_have_count(0)
     page.clock.install()

@@ -60,6 +60,36 @@ def test_a_printed_line_is_told_with_pool_worker_and_job(local, start, log, kind
     assert saying(log, "not well")["level"] == "info"
 
 
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_what_jobs_of_one_worker_print_at_the_same_time_is_told_apart(local, start, log, tmp_path, stream):
+    """`print` writes the text and the end of its line apart: another thread may come between."""
+    local.pool("default", workers=1, kind="thread", concurrency=2)
+    begun, go = tmp_path / "begun", tmp_path / "go"
+
+    @local.task
+    def half() -> None:
+        print("first half", end="", flush=True, file=getattr(sys, stream))
+        begun.touch()
+        while not go.exists():
+            time.sleep(0.005)
+        print(", second half", file=getattr(sys, stream))
+
+    @local.task
+    def whole() -> None:
+        print("whole")
+
+    start(local)
+    one = half.enqueue()
+    until(begun.exists, "half a line is written")
+    two = whole.enqueue()
+    ended(two)
+    go.touch()
+    ended(one)
+    until(lambda: len(printed(log())) >= 3, "all of it in the log")
+    found = [(line["job"], line["message"].partition("] ")[2]) for line in printed(log())]
+    assert found == [(one.id, "first half"), (two.id, "whole"), (one.id, ", second half")]
+
+
 def test_what_a_job_prints_can_forge_no_line_and_steer_no_terminal(local, start, log):
     @local.task
     def evil() -> None:

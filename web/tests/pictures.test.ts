@@ -125,9 +125,11 @@ test("the reason of a decision is what stands behind its colon", () => {
   assert.equal(reasonOf({ pool: "mail", from: 1, to: 1, text: "something else" }), "something else");
 });
 
-test("the running minute counts for the part that has passed, or not at all", () => {
+test("the running minute counts with the one before it, as in the server's rates", () => {
   assert.deepEqual(perMinutes([60, 30], 60, 30), [60, 60]);
-  assert.deepEqual(perMinutes([60, 1], 60, 2), [60, null]);
+  assert.deepEqual(perMinutes([60, 0, 773], 60, 18), [60, 0, (773 * 60) / 78]);
+  assert.deepEqual(perMinutes([90, 1], 60, 0), [90, 91]);
+  assert.deepEqual(perMinutes([300, 30], 300, 30), [60, 60]);
 });
 
 test("a worker's end is told in the unit of each budget", () => {

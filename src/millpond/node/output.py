@@ -56,7 +56,15 @@ class _Stream:
         *whole, self.rest = (self.rest + data).split(b"\n")
         if len(self.rest) > 4 * LONGEST:
             whole, self.rest = [*whole, self.rest], b""
-        return whole
+        return [piece for line in whole for piece in self.pieces(line)]
+
+    def pieces(self, line: bytes) -> list[bytes]:
+        """A line, cut where the mark of another job stands in it: jobs of one worker print at the same time,
+        and one may begin before another has ended its line. The late end of that line says nothing."""
+        if not self.mark or self.mark not in line[1:]:
+            return [line] if line or not self.mark else []
+        head, *others = line.split(self.mark)
+        return [*filter(None, [head]), *(self.mark + piece for piece in others)]
 
     def _greeting(self, data: bytes) -> bytes:
         head, end, rest = data.partition(END)
@@ -175,8 +183,8 @@ class Output:
             self._resting.append(stream)
 
     def _forget(self, stream: _Stream) -> None:
-        if stream.rest:
-            _write(stream.pool, stream.worker.pid, *stream.told(stream.rest))
+        for piece in stream.pieces(stream.rest) if stream.rest else ():
+            _write(stream.pool, stream.worker.pid, *stream.told(piece))
         with self._lock:
             self._epoll.unregister(stream.descriptor)
             del self._streams[stream.descriptor]

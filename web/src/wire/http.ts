@@ -87,7 +87,7 @@ export function sentence(error: unknown): string {
   const { title, detail, fix, errors } = error.problem;
   const fields = (errors ?? []).map((one) => `${one.where}: ${one.message}`);
   const said = detail || title;
-  const parts = [said, ...fields.filter((one) => !said.includes(one)), isGone(error) ? GONE : fix];
+  const parts = [said, ...fields.filter((one) => !said.includes(one)), isGone(error) ? !said.includes("never was") && GONE : fix];
   return parts.filter(Boolean).join(". ").replaceAll("..", ".");
 }
 

@@ -20,7 +20,7 @@ interface Panels {
   wait: Line[];
 }
 
-/** The panels of stored statistics. The last step has not ended: it counts for the part that has passed. */
+/** The panels of stored statistics. The last step has not ended: see `perMinutes`. */
 export function storedPanels(times: readonly number[], step: number, series: SeriesOf, now: number): Panels {
   const perMinute = (values: readonly number[]) =>
     perMinutes(values, step, now / 1000 - (times[times.length - 1] ?? 0));

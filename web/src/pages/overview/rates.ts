@@ -1,9 +1,11 @@
 // Counts per step as rates per minute. Pure.
-const TOO_SHORT = 15; // seconds of a step from which no rate can be told
 
-export function perMinutes(values: readonly number[], step: number, passed: number): (number | null)[] {
+/** The last step has not ended: it counts together with the one before, as the server counts "the last minute", so
+ * that charts, tiles and tables have the same number. */
+export function perMinutes(values: readonly number[], step: number, passed: number): number[] {
   return values.map((value, place) => {
-    if (place < values.length - 1) return (value * 60) / step;
-    return passed < TOO_SHORT ? null : (value * 60) / Math.min(passed, step);
+    const before = values[place - 1];
+    if (place < values.length - 1 || before === undefined) return (value * 60) / step;
+    return ((before + value) * 60) / (step + Math.min(Math.max(passed, 0), step));
   });
 }
