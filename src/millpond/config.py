@@ -252,6 +252,7 @@ KEYS: Mapping[str, Key] = {
     "health_hosts": Key(_names, (), "names by which the health port may be asked, beside addresses"),
     "max_workers": Key(_workers, None, "the most workers of all pools of a node together"),
     "alert_webhook": Key(_webhook, None, "the URL that alerts are posted to"),
+    "alert_networks": Key(_networks, (), "addresses inside that alerts may be posted to, too"),
     "open_metrics": Key(_yes_or_no, False, "whether /metrics and /scale are shown without a token"),
     "dashboard": Key(_listen, "127.0.0.1:8640", "where the dashboard and the HTTP API are: HOST:PORT"),
     "dashboard_token": Key(_token, None, "the admin token of the dashboard; none: a generated one"),

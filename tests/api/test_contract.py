@@ -181,6 +181,23 @@ async def test_a_mistake_without_a_list_does_not_point_at_one(client):
     assert "audit log needs" in (await client.as_(None).get("/api/v1/audit")).json["detail"]
 
 
+@pytest.mark.parametrize("moment", [0, 1.8e9, True, "0", "1800000000"])
+async def test_a_moment_is_text_and_never_a_number(client, moment):
+    """As seconds since 1970, `created_after: 0` meant every job there is."""
+    body = {"filter": {"created_after": moment}}
+    assert (await client.post("/api/v1/dead/discard", body)).status == 422
+    assert (await client.get("/api/v1/jobs", created_after=str(moment))).status == 422
+
+
+def test_a_moment_is_said_to_be_one(made):
+    (found,) = (
+        one
+        for one in made["components"]["schemas"]["Filter"]["properties"]["created_after"]["anyOf"]
+        if one["type"] != "null"
+    )
+    assert found == {"type": "string", "format": "date-time"}
+
+
 def test_the_document_is_valid_openapi(made):
     openapi_spec_validator.validate(json.loads(json.dumps(made)))
 

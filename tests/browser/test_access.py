@@ -11,6 +11,12 @@ from tests.node.waiting import all_ended
 PAGES = ("overview", "jobs", "dead", "nodes", "recurring/shop.book_orders", "scaling", "queues/images")
 AUDIT = Path(__file__).with_name("audit.js").read_text(encoding="utf-8").partition("\n")[2]
 
+BROKEN = """async () => {
+  const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+  const found = await axe.run(document, { runOnly: tags });
+  return found.violations.map((rule) => [rule.id, ...rule.nodes.map((one) => one.html.slice(0, 200))]);
+}"""
+
 
 @pytest.mark.parametrize("width", [1280, 800, 360])
 def test_every_page_is_whole_for_eyes_ears_and_keys(site, shop, visit, width: int):
@@ -21,6 +27,27 @@ def test_every_page_is_whole_for_eyes_ears_and_keys(site, shop, visit, width: in
         page.locator("main h1").wait_for()
         page.locator("main .loading").first.wait_for(state="detached")
         assert page.evaluate(AUDIT) == [], name
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    """The rules of axe-core, a program that comes with the page's packages."""
+    path = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
+    if not path.is_file():
+        pytest.skip("axe-core comes with the packages of the page: make web")
+    return path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("view", [(1280, "light"), (1280, "dark"), (360, "light")])
+def test_no_page_breaks_a_rule_of_wcag(site, shop, visit, axe, view: tuple[int, str]):
+    (dead,) = all_ended([shop.charge.enqueue(1)])
+    page = visit(site, width=view[0], scheme=view[1], admin=True)
+    for name in (*PAGES, f"jobs/{dead.id}"):
+        page.goto(f"{site.url}#/{name}")
+        page.locator("main h1").wait_for()
+        page.locator("main .loading").first.wait_for(state="detached")
+        page.evaluate(axe)
+        assert page.evaluate(BROKEN) == [], name
 
 
 def test_motion_is_left_out_for_those_who_ask(site, browser, watched):

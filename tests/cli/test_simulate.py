@@ -6,6 +6,7 @@ import importlib.util
 
 import pytest
 
+from millpond.cli import simulate
 from tests.cli.conftest import URL, add_job
 
 
@@ -50,6 +51,14 @@ def test_other_laws_are_shown_as_the_option_takes_them_and_whether_they_keep_the
     law = next(line.split() for line in lines if line.startswith("latency:"))
     assert "no" in law  # it looks every ten seconds only
     run("simulate", trace, "--service", "fixed:2s", "--policy", law[0])
+
+
+def test_what_takes_long_is_said_to_before_it_begins(run, trace, monkeypatch):
+    assert "jobs are simulated" not in run("simulate", trace, "--service", "exp:2s").stderr
+    monkeypatch.setattr(simulate, "MANY", 10)
+    said = run("simulate", trace, "--service", "exp:2s", "--json")
+    assert "jobs are simulated; this takes a while" in said.stderr
+    assert "simulated" not in said.stdout
 
 
 def test_the_name_of_a_scenario_is_enough(ask, run, folder):

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from millpond.cli.run import alerts_of
+from millpond.config import load
 from millpond.errors import OptionError
 from millpond.node import webhook as module
 from millpond.node.alerts import Alert
@@ -34,6 +36,17 @@ def test_an_alert_arrives_as_json():
         "kind": "StoreLost", "level": "error", "text": "the store is gone", "at": 1.5, "node": "host-1",
         "folded": 0, "facts": {"cause": "refused"},
     }  # fmt: skip
+
+
+def test_the_settings_say_which_networks_inside_an_alert_may_go_to():
+    with listening() as sink:
+        told = {"MILLPOND_ALERT_WEBHOOK": sink.url(), "MILLPOND_ALERT_NETWORKS": "10.0.0.0/8, 127.0.0.0/8"}
+        (hook,) = alerts_of(load(environment=told))
+        hook(ALERT)
+        assert sink.count == 1
+        (hook,) = alerts_of(load(environment={**told, "MILLPOND_ALERT_NETWORKS": "10.0.0.0/8"}))
+        with pytest.raises(WebhookFailed, match="refused"):
+            hook(ALERT)
 
 
 # --- where an alert may go -------------------------------------------------------------------------------

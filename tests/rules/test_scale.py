@@ -259,7 +259,7 @@ def test_what_is_beyond_a_cap_shrinks_the_pool_and_what_is_enough_stays():
 def test_a_decision_reads_as_a_sentence():
     grown = decided(seen(60, busy=4, oldest=3.1, cap=6, cap_reason="memory"))
     assert sentence("images", grown) == "images 4 -> 6: oldest wait 3.1 s of 10 s; capped by memory"
-    assert sentence("images", decided(seen(busy=2))) == "images 2: nothing waits"
+    assert sentence("images", decided(seen(busy=2))) == "images 2: nothing that may begin waits"
     waits = decided(seen(1, busy=2, oldest=1.0))
     assert (
         sentence("images", waits)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from fastapi import Query
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from millpond.job import JobState
 
@@ -18,6 +19,16 @@ Duration = Annotated[float, Field(ge=0)] | Annotated[str, Field(max_length=40)]
 
 Limit = Annotated[int, Query(ge=1, le=500)]
 After = Annotated[int, Query(ge=0, le=2**53)]
+
+
+def _as_text(value: Any) -> Any:
+    """A number would be taken for seconds since 1970: `created_after: 0` chose every job there is."""
+    if not isinstance(value, str) or not re.match(r"\d{4}-", value):
+        raise ValueError("must be text such as 2026-01-31T12:00:00Z")
+    return value
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_as_text, json_schema_input_type=AwareDatetime)]
 
 
 class Said(BaseModel):
@@ -40,8 +51,8 @@ class JobQuery(Paged):
     queue: QueueName | None = None
     task: Name | None = None
     id: Annotated[list[JobId], Field(max_length=100)] = []
-    created_after: AwareDatetime | None = None
-    created_before: AwareDatetime | None = None
+    created_after: Moment | None = None
+    created_before: Moment | None = None
     text: Text | None = None
 
 
@@ -72,7 +83,7 @@ class EnqueueOptions(Said):
     queue: QueueName | None = None
     priority: Annotated[int, Field(ge=0, le=9)] | None = None
     delay: Duration | None = None
-    run_at: AwareDatetime | None = None
+    run_at: Moment | None = None
     unique: Annotated[str, Field(min_length=1, max_length=500)] | None = None
     timeout: Duration | None = None
     expires: Duration | None = None
@@ -96,8 +107,8 @@ class Filter(Said):
     reason: Text | None = None
     error: Text | None = None
     cause: Text | None = None
-    created_after: AwareDatetime | None = None
-    created_before: AwareDatetime | None = None
+    created_after: Moment | None = None
+    created_before: Moment | None = None
     text: Text | None = None
 
 

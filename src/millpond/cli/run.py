@@ -118,7 +118,7 @@ def _node(session: Session, config: Config, app: App) -> Node:
             grace=config["grace"],
             lease=config["lease"],
             retention=_retention(config),
-            alerts=_alerts(config),
+            alerts=alerts_of(config),
             max_workers=config["max_workers"],
             budget=_budget(config),
             unknown_after=config["unknown_after"],
@@ -132,13 +132,13 @@ def _node(session: Session, config: Config, app: App) -> Node:
     return node
 
 
-def _alerts(config: Config) -> list[Webhook]:
+def alerts_of(config: Config) -> list[Webhook]:
     """Where alerts go; what is wrong with the address is told now, not with the first alert."""
     if config["alert_webhook"] is None:
         return []
     from millpond.node.webhook import Webhook
 
-    return [Webhook(str.__str__(config["alert_webhook"]))]
+    return [Webhook(str.__str__(config["alert_webhook"]), allow=config["alert_networks"])]
 
 
 def _budget(config: Config) -> Resources | None:

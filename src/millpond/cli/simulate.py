@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from millpond.simulate.services import Service
 
 START_COST = 0.02
+MANY = 50_000  # jobs whose simulation people notice
 
 
 class Asked(NamedTuple):
@@ -77,6 +78,7 @@ def command(session: Session, /, compare: bool, chart: Path | None, **options: A
 
     workload, setting = _rationed(*_subject(session, asked), asked)
     law = parse(asked.policy, setting.max_wait)
+    _announce(session, workload, compare=compare)
     limit = bound(workload, setting.limits.start_cost)
     run = simulate(workload, law, setting)
     figures = report(asked.policy, run, setting, limit)
@@ -89,6 +91,14 @@ def command(session: Session, /, compare: bool, chart: Path | None, **options: A
     if compare:
         document["comparison"] = [found.document() for found in others]
     session.answer(document, lambda: _shown(figures, run, workload, others))
+
+
+def _announce(session: Session, workload: Workload, *, compare: bool) -> None:
+    """Silence of ten seconds and more is taken for a program that hangs."""
+    jobs = len(workload.services)
+    if compare or jobs >= MANY:
+        each = ", once for each setting of each law" if compare else ""
+        session.note(f"{jobs:,} jobs are simulated{each}; this takes a while")
 
 
 # --- what to simulate --------------------------------------------------------------------------------------

@@ -270,7 +270,7 @@ def _in_line(decision: Decision, *, told: bool) -> str:
     depth = decision.queue_depth
     if decision.binding == "backlog":
         return "" if told or not depth else f"{depth} {'job waits' if depth == 1 else 'jobs wait'}"
-    return "these workers begin what waits in time" if depth else "nothing waits"
+    return "these workers begin what waits in time" if depth else "nothing that may begin waits"
 
 
 def sentence(pool: str, decision: Decision) -> str:
