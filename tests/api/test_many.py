@@ -13,7 +13,7 @@ from millpond import App
 from millpond.api import figures, looking
 from millpond.api.answers import encoded
 from millpond.api.overview import overview
-from millpond.job import NewJob
+from millpond.job import NewJob, Slot
 from tests.api.acting import complete, die
 from tests.api.asking import ADMIN, Client, gate_for
 from tests.api.test_forged import paths
@@ -59,6 +59,31 @@ async def test_every_route_answers_and_no_answer_is_without_bound(full):
         assert len(answered.body) < MEBIBYTE
     found = (await client.get(f"/api/v1/jobs/{job}")).json
     assert "more characters" in found["payload"]["path"]
+    client.gate.close()
+
+
+async def test_a_forged_row_with_a_mebibyte_in_each_of_its_names_is_shown_in_part(app):
+    """No `enqueue` takes such names; whoever can write to the store can."""
+    text = "-eyJ" * (MEBIBYTE // 4)
+    app.store.enqueue(
+        [
+            NewJob(
+                id=f"01900000-0000-7000-8000-{number:012x}",
+                task=text,
+                payload=b"{}",
+                queue="images",
+                unique=f"{number}{text}",
+                slots=(Slot(f"{number}{text}", 1),),
+            )
+            for number in range(20)
+        ]
+    )
+    job = die(app, message=text, error=text)
+    client = Client(gate_for(app), ADMIN)
+    for path in (*paths(job), "/api/v1/jobs?limit=500"):
+        answered = await client.get(path)
+        assert answered.status in (200, 404), path
+        assert len(answered.body) < MEBIBYTE // 4, path
     client.gate.close()
 
 

@@ -10,10 +10,11 @@ from millpond.api import shapes
 from millpond.api.answers import Answer, Route
 from millpond.api.changing import change
 from millpond.api.desk import Desk, Seat
-from millpond.api.documents import moment
+from millpond.api.documents import MESSAGE, cut, moment, name_of
 from millpond.api.finding import Walk, Wanted, cause_of, general, wanted
 from millpond.api.jobs import page
 from millpond.api.requests import DeadQuery, Name, QueueName, Selection
+from millpond.disclosure import Disclosure
 from millpond.job import Job, JobState
 
 router = APIRouter(prefix="/api/v1/dead", route_class=Route, tags=["dead"])
@@ -40,7 +41,10 @@ def _grouped(desk: Desk, asked: Wanted, total: int) -> dict[str, Any]:
     walk = Walk(desk.store, asked, None)
     groups: dict[str, dict[str, Any]] = {}
     for job in walk.jobs(LOOKED_AT):
-        group = groups.setdefault(cause_of(job), _group(job))
+        cause = cause_of(job)
+        group = groups.get(cause)
+        if group is None:
+            group = groups[cause] = _group(job, cause)
         group["count"] += 1
         group["first_at"] = moment(job.finished_at) or group["first_at"]
     is_complete = walk.cursor is None
@@ -52,21 +56,21 @@ def _grouped(desk: Desk, asked: Wanted, total: int) -> dict[str, Any]:
     }
 
 
-def _group(job: Job) -> dict[str, Any]:
-    last = job.attempts[-1] if job.attempts else None
-    cause = cause_of(job)
+def _group(job: Job, cause: str) -> dict[str, Any]:
+    last, may = job.attempts[-1] if job.attempts else None, Disclosure()
+    task, queue = name_of(job.task), name_of(job.queue)
     return {
         "cause": cause,
-        "task": job.task,
-        "queue": job.queue,
-        "reason": job.reason,
-        "error": None if last is None else last.error,
+        "task": task,
+        "queue": queue,
+        "reason": cut(job.reason, MESSAGE, may),
+        "error": None if last is None else cut(last.error, MESSAGE, may),
         "message": general(job),
         "count": 0,
         "first_at": moment(job.finished_at),
         "last_at": moment(job.finished_at),
         "example": job.id,
-        "filter": {"task": job.task, "queue": job.queue, "cause": cause},
+        "filter": {"task": task, "queue": queue, "cause": cause},
     }
 
 

@@ -19,6 +19,7 @@ MESSAGE = 300  # characters of an error's message in a row
 DOCUMENT = 256_000  # characters of what one job carries on its own page
 PARSED = 16_384  # bytes of arguments that are read for a row; of longer ones the start is shown
 ROW = 2_000  # characters of what one job carries in a row
+NAME = 500  # characters of a name; no `enqueue` takes longer ones, but whoever writes to the store may
 
 
 moment = iso_text  # as answers have it
@@ -34,7 +35,13 @@ def _preview(job: Job, may: Disclosure) -> str:
     return text if len(text) <= PREVIEW else text[:PREVIEW] + "…"
 
 
-def _cut(text: str | None, most: int, may: Disclosure) -> str | None:
+def name_of(text: str) -> str:
+    """A name as it is, unless it was forged to be endless."""
+    return text if len(text) <= NAME else text[:NAME] + "…"
+
+
+def cut(text: str | None, most: int, may: Disclosure) -> str | None:
+    """The start of a text, without its secrets."""
     if text is None:
         return None
     text = may.plain(text[: 2 * most])
@@ -51,10 +58,10 @@ def _row(job: Job, may: Disclosure) -> dict[str, Any]:
     last = job.attempts[-1] if job.attempts else None
     return {
         "id": job.id,
-        "task": job.task,
-        "queue": job.queue,
+        "task": name_of(job.task),
+        "queue": name_of(job.queue),
         "state": job.state.value,
-        "reason": _cut(job.reason, MESSAGE, may),
+        "reason": cut(job.reason, MESSAGE, may),
         "priority": job.priority,
         "attempt": job.attempt,
         "max_attempts": job.options.max_attempts,
@@ -65,10 +72,10 @@ def _row(job: Job, may: Disclosure) -> dict[str, Any]:
         "finished_at": moment(job.finished_at),
         "node": job.node,
         "cancelling": job.cancelling,
-        "parked": _cut(job.parked, MESSAGE, may),
+        "parked": cut(job.parked, MESSAGE, may),
         "arguments": arguments,
-        "error": None if last is None else _cut(last.error, MESSAGE, may),
-        "message": None if last is None else _cut(last.message, MESSAGE, may),
+        "error": None if last is None else cut(last.error, MESSAGE, may),
+        "message": None if last is None else cut(last.message, MESSAGE, may),
         **_times(job, last),
         "progress": may.stored(job.progress),
     }
@@ -97,11 +104,11 @@ def job_document(job: Job, why: str, parents: list[Job | None]) -> dict[str, Any
         "payload": payload,
         "result": may.stored(job.result),
         "attempts": _attempts(job.attempts, may),
-        "unique": None if job.unique is None else may.plain(job.unique),
-        "slots": [{"name": may.plain(slot.name), "capacity": slot.capacity} for slot in job.slots],
+        "unique": cut(job.unique, NAME, may),
+        "slots": [{"name": cut(slot.name, NAME, may), "capacity": slot.capacity} for slot in job.slots],
         "depends_on": list(job.depends_on),
         "parents": [
-            {"id": parent.id, "task": parent.task, "state": parent.state.value}
+            {"id": parent.id, "task": name_of(parent.task), "state": parent.state.value}
             for parent in parents
             if parent is not None
         ],
@@ -133,7 +140,7 @@ def _attempt(attempt: Attempt, may: Disclosure) -> dict[str, Any]:
         "started_at": moment(attempt.started_at),
         "ended_at": moment(attempt.ended_at),
         "ended": attempt.ended,
-        "error": _cut(attempt.error, MESSAGE, may),
+        "error": cut(attempt.error, MESSAGE, may),
         "message": None if attempt.message is None else may.text(attempt.message),
         "traceback": None if attempt.traceback is None else may.text(attempt.traceback, keep="end"),
         "run": _between(attempt.started_at, attempt.ended_at),
