@@ -1,5 +1,5 @@
 # One command per need; each does its own set-up on a machine that has only Python 3.11+, git and make.
-#   make setup | web | package | demo | check | test | servers | browser | pictures | test-all | bench | proof-pool | proof-stores | proof-node | proof-recurring | proof-api | proof-package | lock | clean
+#   make setup | web | package | demo | check | test | servers | browser | pictures | test-all | bench | proof-pool | proof-stores | proof-node | proof-recurring | proof-scale | proof-api | proof-package | lock | clean
 # PYTHON=… picks the interpreter; UV= (empty) keeps to pip even where uv is installed.
 
 PYTHON  ?= python3
@@ -23,7 +23,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # uv takes the interpreter it is given and never downloads one.
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: setup web package demo check test pytest servers browser pictures test-all bench bench-pool bench-stores bench-node bench-scale bench-recurring bench-api bench-compare proof-pool proof-stores proof-node proof-recurring proof-api proof-package lock clean
+.PHONY: setup web package demo check test pytest servers browser pictures test-all bench bench-pool bench-stores bench-node bench-scale bench-recurring bench-api bench-compare proof-pool proof-stores proof-node proof-recurring proof-scale proof-api proof-package lock clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := test
 
@@ -169,9 +169,13 @@ proof-node: servers
 proof-recurring: servers
 	$(BIN)/python -m pytest tests/proof_recurring -m slow --timeout=14400 -o faulthandler_timeout=0 -s $(PYTEST_ARGS)
 
+# 5,600 drawn loads through the simulator, and five minutes of sleeping jobs on a real node; timed, so nothing else may run.
+proof-scale: setup
+	$(BIN)/python -m pytest tests/simulate tests/node -m slow --timeout=7200 -o faulthandler_timeout=0 -s $(PYTEST_ARGS)
+
 # A dashboard and a node before a thousand queues and hostile text in every field; timed, so nothing else may run.
 proof-api: servers
-	$(BIN)/python -m pytest tests/proof_api -m slow --timeout=3600 -o faulthandler_timeout=0 -s $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/proof_api tests/jobs/test_redaction.py -m slow --timeout=3600 -o faulthandler_timeout=0 -s $(PYTEST_ARGS)
 
 # A wheel made in a clean clone, installed, and its page looked at in a browser; needs npm.
 proof-package: setup browser
