@@ -41,7 +41,7 @@ class Form(NamedTuple):
     is_timed: bool  # on a machine with nothing else to do
 
 
-SHORT, LONG = Form(1, 1, 1, 40, is_timed=False), Form(6, 4, 15, 150, is_timed=True)
+SHORT, LONG = Form(1, 1, 3, 40, is_timed=False), Form(6, 4, 15, 150, is_timed=True)
 FORMS = [
     pytest.param(name, form, id=f"{name}-{word}", marks=marks)
     for word, form, marks in (("short", SHORT, ()), ("long", LONG, pytest.mark.slow))
