@@ -37,7 +37,7 @@ class Look(NamedTuple):
 
 def look(host: str, port: int, token: str, path: str) -> Look:
     """Ask once."""
-    connection = http.client.HTTPConnection(host, port, timeout=60)
+    connection = http.client.HTTPConnection(host, port, timeout=120)
     began = time.perf_counter()
     connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
     answer = connection.getresponse()

@@ -71,7 +71,7 @@ def shop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[App, 
         app = mill.made(url)
         app.store.migrate()
         with node(tmp_path, url):
-            app.get_task("quick").enqueue(0).result(timeout=60)
+            app.get_task("quick").enqueue(0).result(timeout=120)
             yield app, url, tmp_path
         app.store.close()
 
@@ -155,7 +155,7 @@ def rate(app: App, unit: str, number: int) -> float:
     done, began = 0, time.perf_counter()
     while others[-1].job().state not in ENDS:
         for _ in range(10):
-            quick.enqueue(done).result(timeout=60)
+            quick.enqueue(done).result(timeout=120)
             done += 1
     taken = time.perf_counter() - began
     all_ended(others)
