@@ -13,7 +13,6 @@ import psycopg
 import redis
 
 from millpond.store.postgres import PostgresStore
-from millpond.store.postgres_statements import said
 from millpond.store.redis import RedisStore
 from millpond.store.redis_scripts import script
 from millpond.store.redis_server import READS, Manner
@@ -74,11 +73,15 @@ class RecordingPostgres(PostgresStore):
         self.tape.append(("commit", None, None))
         return value
 
-    def _answer(self, cursor: Any, request: Any, prepare: bool) -> list[Any]:
+    def _found(self, work: Any, request: Any) -> list[Any]:
+        self._places.forget()  # places of rows are true in one database only
+        return super()._found(work, request)
+
+    def _said(self, request: Any) -> Any:
+        text, parameters = super()._said(request)
         if self.tape is not None:
-            text, parameters = said(request, self._names)
             self.tape.append(("one", text, parameters))
-        return super()._answer(cursor, request, prepare)
+        return text, parameters
 
 
 def replay_postgres(store: PostgresStore, tape: list[Step]) -> float:

@@ -48,11 +48,12 @@ from millpond.store.postgres_floors import FLOORED, Floors
 from millpond.store.postgres_joined import JoinedCalls
 from millpond.store.postgres_listener import Listener
 from millpond.store.postgres_notify import Notifier
+from millpond.store.postgres_places import PLACED, Places
 from millpond.store.postgres_pool import ConnectionPool
 from millpond.store.postgres_retries import Retries
 from millpond.store.postgres_schema import schema_of
 from millpond.store.postgres_statements import LEFT_OUT, Names, said, text_of
-from millpond.store.postgres_transaction import Statements, Transaction
+from millpond.store.postgres_transaction import Statement, Statements, Transaction
 from millpond.store.postgres_upgrade import PostgresUpgrade, violated
 from millpond.store.protocol import Claim, Document, Exchanged, Filter, Retention, Tick
 from millpond.store.relational import admin, claim, enqueue, leases, reading, records
@@ -85,6 +86,7 @@ class PostgresStore(RelationalStore):
         self._listener = Listener(self._connections, self._options, self._channel)
         self._names = Names(self.schema)
         self._floors = Floors()
+        self._places = Places()
         self._notifier = Notifier(self._notify if self._options.notify else None)
         self._joined = JoinedCalls(
             self._options,
@@ -208,7 +210,7 @@ class PostgresStore(RelationalStore):
             try:
                 value, count = self._drive(work, counted(make(self.clock.now())), hints)
                 if changes:
-                    work.commit(said(count, self._names) if count else None)
+                    work.commit(self._said(count) if count else None)
                 else:
                     work.roll_back()
             except psycopg.Error as error:
@@ -266,23 +268,35 @@ class PostgresStore(RelationalStore):
 
     def _answer(self, work: Statements, request: Query | Many | LeaseClock) -> list[Row]:
         if isinstance(request, LeaseClock):
-            rows = work.answer(said(request, self._names))
+            rows = self._send(work, request)
             return [(self.clock.lease_now(rows[0][0]), "")]
         if request.name in LEFT_OUT:
             return []
         if isinstance(request, Query) and request.name in FLOORED:
             return self._looked(work, request)
-        return work.answer(said(request, self._names))
+        return self._found(work, request)
 
     def _looked(self, work: Statements, request: Query) -> list[Row]:
         """A look at the head of an index, from the floor of its queue where dead entries make it slow."""
         at_floor = self._floors.begins_at_floor(request.name)
         floored = Query(request.name, tuple(self._floors.parameters(request, at_floor=at_floor)))
         began_at = time.monotonic()
-        rows = work.answer(said(floored, self._names))
+        rows = self._found(work, floored)
         took = time.monotonic() - began_at
         self._floors.learn(request, rows, self.clock.now(), took, at_floor=at_floor)
         return rows
+
+    def _found(self, work: Statements, request: Query | Many) -> list[Row]:
+        """What is asked of a node's own row, at the place where the last exchange has put it."""
+        if isinstance(request, Query) and request.name in PLACED:
+            return self._places.answer(request, lambda query: self._send(work, query))
+        return self._send(work, request)
+
+    def _send(self, work: Statements, request: Query | Many | LeaseClock) -> list[Row]:
+        return work.answer(self._said(request))
+
+    def _said(self, request: Query | Many | LeaseClock) -> Statement:
+        return said(request, self._names)
 
     def joined(self, transaction: object, make: Callable[[int], Steps[T]]) -> T:
         """Run a verb inside the caller's transaction, on the caller's connection."""

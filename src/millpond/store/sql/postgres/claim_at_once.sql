@@ -1,6 +1,7 @@
 -- One round trip for the usual claim: the node speaks, the first in line become its own, and are counted.
 -- If there is anything else to do, nothing is done and no row comes back; else one at least, without a job if
--- there is none. The places are of rows that are locked already: nobody can move them meanwhile.
+-- there is none. The places are of rows that are locked already: nobody can move them meanwhile. That of the node's
+-- own row is a hint (store/postgres_places.py); the look by its key is made only where there is no hint.
 WITH head AS MATERIALIZED (
     SELECT job.place, job.is_barred
     FROM unnest($3::text[], $4::integer[], $6::bigint[]) AS wanted (name, number, floor)
@@ -17,7 +18,8 @@ WITH head AS MATERIALIZED (
 said AS (
     UPDATE {schema}.exchanges SET sequence = $2
     WHERE
-        node = $1 AND NOT sealed AND sequence < $2
+        ctid = coalesce($8::tid, (SELECT ctid FROM {schema}.exchanges WHERE node = $1))
+        AND node = $1 AND NOT sealed AND sequence < $2
         AND NOT EXISTS (SELECT FROM head WHERE is_barred)
         AND NOT EXISTS (SELECT FROM {schema}.queues WHERE name = ANY($3::text[]) AND (paused OR rate IS NOT NULL))
         AND NOT coalesce((
@@ -30,7 +32,7 @@ said AS (
         AND NOT EXISTS (SELECT FROM {schema}.slots WHERE parked > 0 AND used < capacity)
         AND NOT EXISTS (SELECT FROM {schema}.cascades)
         AND NOT EXISTS (SELECT FROM {schema}.jobs WHERE node = $1 AND cancelling AND state = 'running')
-    RETURNING sequence
+    RETURNING ctid::text AS place
 ),
 
 taken AS (
@@ -52,4 +54,4 @@ tallied AS (
     ON CONFLICT (minute, queue, what, shard) DO UPDATE SET number = known.number + excluded.number
 )
 
-SELECT taken.* FROM said LEFT JOIN taken ON TRUE
+SELECT taken.*, said.place FROM said LEFT JOIN taken ON TRUE

@@ -1,1 +1,2 @@
-UPDATE {schema}.exchanges SET sequence = $2 WHERE node = $1 AND NOT sealed AND sequence < $2 RETURNING sequence
+UPDATE {schema}.exchanges SET sequence = $2 WHERE node = $1 AND NOT sealed AND sequence < $2
+RETURNING sequence, ctid::text
