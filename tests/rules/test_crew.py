@@ -6,11 +6,13 @@ from hypothesis import strategies as st
 
 from millpond.rules.crew import (
     ASK_AGAIN,
+    LEAVE_WAIT,
     SOFT_SHARE,
     Bounds,
     Crew,
     Plan,
     age_budget,
+    leave_wait,
     memory_soft_limit,
     plan,
     task_budget,
@@ -236,3 +238,21 @@ def test_the_soft_memory_limit_leaves_room_below_the_hard_one(limit):
 
 def test_no_memory_limit_is_no_soft_limit():
     assert memory_soft_limit(None) is None
+
+
+# --- workers that take their time to leave -----------------------------------------------------------
+def test_successors_of_slow_leavers_start_until_as_many_leave_as_may_work():
+    bounds = Bounds(4, 4, IDLE)
+    assert plan(Crew([], 0, 0, 4, leaving=4), bounds, 0.0).start == 4
+    assert plan(Crew([], 2, 0, 2, leaving=5), bounds, 0.0).start == 1
+    assert plan(Crew([], 2, 0, 2, leaving=6), bounds, 0.0).start == 0
+
+
+def test_a_pool_without_a_worker_gets_one_however_many_leave():
+    assert plan(Crew([], 0, 0, 9, leaving=99), Bounds(0, 4, IDLE), 0.0).start == 1
+
+
+def test_the_time_to_leave_runs_out():
+    assert leave_wait(10.0, 10.0) == LEAVE_WAIT
+    assert leave_wait(10.0, 10.0 + LEAVE_WAIT / 2) == LEAVE_WAIT / 2
+    assert leave_wait(10.0, 11.0 + LEAVE_WAIT) == 0.0

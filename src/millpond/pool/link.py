@@ -67,6 +67,8 @@ class Link:
     ready = False  # and can be watched: it may be given tasks
     draining: str | None = None  # gets no more tasks, and why
     leaving_at: float | None = None  # EXIT was sent
+    late = False  # in leaving: its stack was asked for
+    evicted = False  # and it was killed
     killed_for: str | None = None
     kill_at: float | None = None  # a stack dump was asked for; kill by then
     dumped = 0

@@ -331,4 +331,6 @@ def _let_go_of_the_fork_server() -> None:
 def _begin(parcel: _Parcel, parent: int | None, initializer: Initializer | None) -> None:
     """Runs in the new process."""
     _let_go_of_the_fork_server()
-    template.become_worker(parcel.ends, os.getppid() if parent is None else parent, initializer)
+    code = template.become_worker(parcel.ends, os.getppid() if parent is None else parent, initializer)
+    if code:
+        sys.exit(code)  # the standard library ends this process: finalizers, threads, exit handlers

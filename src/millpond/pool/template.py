@@ -23,6 +23,7 @@ import traceback
 from typing import Any, NamedTuple, NoReturn
 
 from millpond.pool.kernel import pidfd_open
+from millpond.pool.leaving import become_process, end_process, noting_exit_handlers
 from millpond.pool.main_module import fresh_main
 from millpond.pool.page import FENCE, FENCED, PAGE, STACK
 from millpond.pool.strays import Marks, Strays
@@ -53,8 +54,9 @@ class Ends(NamedTuple):
     output: int | None
 
 
-def become_worker(ends: Ends, parent: int, initializer: Initializer | None = None) -> NoReturn:
-    """Turn a freshly made process into a worker. Shared by every way of starting one."""
+def become_worker(ends: Ends, parent: int, initializer: Initializer | None = None) -> int:
+    """Turn a freshly made process into a worker, and return its exit code. Shared by every way of starting
+    one; the caller ends the process."""
     os.setpgid(0, 0)  # a kill takes the worker's children along; Ctrl-C is the parent's business
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -75,8 +77,7 @@ def become_worker(ends: Ends, parent: int, initializer: Initializer | None = Non
     os.lseek(memory, STACK, os.SEEK_SET)  # dumps append behind everything that is mapped
     faulthandler.enable(memory, all_threads=True)
     faulthandler.register(DUMP_SIGNAL, memory, all_threads=True, chain=False)
-    main(ends.sock, memory, ends.tickets, ends.bell, initializer)
-    os._exit(0)
+    return main(ends.sock, memory, ends.tickets, ends.bell, initializer)
 
 
 class Template:
@@ -86,7 +87,7 @@ class Template:
         self.control = control  # the first; it ends with us
         self.controls = {control.fileno(): control}
         self.poll = select.poll()
-        self.owner = pidfd_open(owner)
+        self.owner_pid, self.owner = owner, pidfd_open(owner)
         self.pid = os.getpid()
         self.workers: dict[int, tuple[int, int]] = {}  # pid -> (whose, id)
         self.marks = Marks()
@@ -158,7 +159,7 @@ class Template:
             self.report(whose, REPORT.pack(EXITED, identity, 0, -(error.errno or 1)))
             pid = -1
         if pid == 0:
-            self.child(descriptors, mark)
+            self.child(identity, descriptors, mark)
         if pid > 0:
             self.workers[pid] = (whose, identity)
             self.marked[pid] = mark
@@ -181,20 +182,21 @@ class Template:
                 WORD.pack_into(page, FENCED * WORD.size, fence)
                 kill_group(pid)
 
-    def child(self, descriptors: list[int], mark: int) -> NoReturn:
+    def child(self, identity: int, descriptors: list[int], mark: int) -> NoReturn:
         """The forked worker: let go of everything that is the template's."""
         try:
             self.marks.put_on(mark)
             for control in self.controls.values():
                 control.close()
-            for descriptor in (self.owner, self.alarm, self.ring):
+            for descriptor in (self.alarm, self.ring):
                 os.close(descriptor)
             for fence in self.fences.values():
                 fence.close()
             signal.set_wakeup_fd(-1)
             sock, memory, tickets, bell, *output = descriptors
             ends = Ends(socket.socket(fileno=sock), memory, tickets, bell, output[0] if output else None)
-            become_worker(ends, self.pid)
+            become_process(identity, self.owner_pid, self.owner)
+            end_process(become_worker(ends, self.pid))
         finally:
             os._exit(70)
 
@@ -322,8 +324,9 @@ def run(control: socket.socket, owner: int, settings: dict[str, Any]) -> None:
     if os.getppid() != owner:
         os._exit(0)
     try:
-        for name in settings["preload"]:
-            importlib.import_module(name)
+        with noting_exit_handlers():
+            for name in settings["preload"]:
+                importlib.import_module(name)
     except BaseException:
         text = traceback.format_exc().encode()[-60_000:]
         control.send(REPORT.pack(BROKEN, 0, 0, 0) + text)

@@ -20,6 +20,7 @@ from millpond.events import (
 )
 from millpond.pool import page as layout
 from millpond.pool import wire
+from millpond.pool.departing import Departing
 from millpond.pool.engine import LOOK, TICK, Engine
 from millpond.pool.link import Link
 from millpond.pool.starting import Starting
@@ -33,12 +34,11 @@ from millpond.rules.restart import after_death, after_success
 
 EXIT_CODE_WAIT = 2.0  # how long the exit code may lag behind the pidfd
 MOST_LOSSES = 2  # a task that was there each time the template died is the likely reason
-LEAVE_WAIT = 5.0  # a worker told to go is killed after this
 
 RECYCLED = ("tasks", "memory", "age", "recycled")  # reasons for which a worker is replaced by plan
 
 
-class Upkeep(Starting, Stopping):
+class Upkeep(Starting, Stopping, Departing):
     """The dispatcher's view of the crew."""
 
     def __init__(self, engine: Engine) -> None:
@@ -109,20 +109,6 @@ class Upkeep(Starting, Stopping):
         if link.out or not link.armed:
             self.engine.arm(link)
 
-    def _see_off(self, link: Link) -> None:
-        """A draining worker that holds nothing leaves; one that does not leave is killed, and so is one
-        that answered for others and now sits on tasks that it neither runs nor has left."""
-        if link.stray and link.inflight and not link.running():
-            if self.now - link.fed_at > 5 * LOOK:
-                link.kill()
-            self.by(self.now + LOOK)
-        if link.draining is not None and not link.inflight and link.ready and link.leaving_at is None:
-            link.leave(self.now)
-        if link.leaving_at is not None:
-            if self.now - link.leaving_at > LEAVE_WAIT:
-                link.kill()
-            self.by(link.leaving_at + LEAVE_WAIT)
-
     def _poll_ring(self, link: Link) -> None:
         """Answers may lie unrung behind a task that turned out long."""
         before = link.answered
@@ -145,6 +131,7 @@ class Upkeep(Starting, Stopping):
             busy=busy,
             starting=starting,
             waiting=-(-waiting // self.options.concurrency),
+            leaving=sum(1 for link in links if link.leaving_at is not None and link.gone_at is None),
         )
         is_last = engine.closing or engine.is_last
         least = 0 if is_last else max(engine.least, min(engine.keep, engine.most))
@@ -183,6 +170,7 @@ class Upkeep(Starting, Stopping):
                 self._welcome(link)
             elif frame.kind == wire.FAILED:
                 link.failure = bytes(frame.body)
+                link.leaving_at = self.now  # what its initializer has begun ends as in any other worker
             elif frame.kind == wire.RETIRE:
                 self._drain(link, bytes(frame.body).decode())
             elif frame.kind == wire.NOTE and self.engine.noted is not None:

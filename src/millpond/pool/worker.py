@@ -12,7 +12,6 @@ import os
 import pickle
 import socket
 import struct
-import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -22,11 +21,12 @@ from functools import partial
 from itertools import starmap
 from multiprocessing.process import current_process
 from types import CoroutineType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from millpond.pool import main_module, wire
 from millpond.pool import page as layout
 from millpond.pool.kernel import eventfd_read
+from millpond.pool.leaving import flush
 from millpond.pool.memory import fresh
 from millpond.pool.outbox import Outbox
 from millpond.pool.page import Page
@@ -61,6 +61,14 @@ Initializer = tuple[Callable[..., object], Sequence[Any]]
 
 current: Worker | None = None  # the one that this process is
 farewells: list[Callable[[], object]] = []  # what is done before it ends in good order
+
+
+class Leave(BaseException):
+    """The worker ends in good order. Raised where no task runs, so that its loop is left behind as well."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
 
 
 class Worker:
@@ -100,7 +108,7 @@ class Worker:
         elif kind == wire.RESET:
             self.outbox.send(wire.RESET_DONE, b"")
         elif kind == wire.EXIT:
-            leave(0)
+            raise Leave(0)
         return []
 
     def _define(self, body: Any) -> None:
@@ -317,21 +325,25 @@ def run_coroutine(coroutine: Any) -> Any:
     return _runner.run(coroutine, context=copy_context())
 
 
-def leave(code: int) -> None:
-    """End this process now, with its output flushed; nothing of the parent's is run."""
+def say_farewell() -> None:
+    """What is done before any end that this process chooses itself."""
     for step in farewells:
         with suppress(Exception):  # leaving matters more
             step()
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(Exception):  # it may be closed or broken
-            stream.flush()
+    flush()
+
+
+def give_up(code: int) -> NoReturn:
+    """End this process at once: nothing more of its code is run."""
+    say_farewell()
     os._exit(code)
 
 
 def main(
     sock: socket.socket, memory: int, tickets: int, bell: int, initializer: Initializer | None = None
-) -> None:
-    """Be a worker until the parent says EXIT or is gone. Never returns.
+) -> int:
+    """Be a worker until the parent says EXIT, and return the exit code; the caller ends the process in good
+    order. Does not return if the parent is gone or the channel to it is of no use any more.
 
     `initializer` is given when `multiprocessing` has brought it along; else it is in the setup frame.
     """
@@ -345,14 +357,17 @@ def main(
             serve(worker)
         else:
             worker.serve()
+    except Leave as order:
+        say_farewell()
+        return order.code
     except EOFError:
-        leave(0)  # the parent is gone
+        give_up(0)  # the parent is gone
     except OSError:
-        leave(72)  # a task closed our descriptors: its answer is in the ring, a fresh worker follows
+        give_up(72)  # a task closed our descriptors: its answer is in the ring, a fresh worker follows
     except BaseException:
         traceback.print_exc()
-        leave(70)
-    leave(0)
+        give_up(70)
+    return 0
 
 
 def prepare(worker: Worker, initializer: Initializer | None) -> None:
@@ -374,5 +389,5 @@ def prepare(worker: Worker, initializer: Initializer | None) -> None:
             function(*args)
     except BaseException as error:
         worker.outbox.send(wire.FAILED, worker.outbox.pack_error(error))
-        leave(71)
+        raise Leave(71) from error
     worker.outbox.send(wire.READY, struct.pack("<q", os.getpid()))

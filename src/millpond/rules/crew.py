@@ -19,6 +19,7 @@ class Crew(NamedTuple):
     busy: int
     starting: int
     waiting: int  # tasks nobody holds
+    leaving: int = 0  # workers that were told to leave and still have something to end
 
 
 class Bounds(NamedTuple):
@@ -47,6 +48,7 @@ def plan(crew: Crew, bounds: Bounds, now: float) -> Plan:
     if bounds.wanted is not None:
         wanted = bounds.wanted or (1 if crew.waiting and not live else 0)  # work is never left alone
     start = max(0, min(bounds.most, max(bounds.least, wanted)) - live)
+    start = min(start, _most_starts(live, crew.leaving, bounds.most))
     surplus = max(0, live - bounds.most)
     retire = [worker for worker, _ in crew.idle[:surplus]]
     spare = live - len(retire) - bounds.least
@@ -65,6 +67,20 @@ def plan(crew: Crew, bounds: Bounds, now: float) -> Plan:
         retire.append(worker)
         spare -= 1
     return Plan(start, tuple(retire), look_again_at)
+
+
+def _most_starts(live: int, leaving: int, most: int) -> int:
+    """A worker that takes its time to leave is replaced at once, but the processes must not pile up: never
+    more leave than may work. One is always allowed where no worker is left."""
+    return max(0 if live else 1, 2 * most - live - leaving)
+
+
+LEAVE_WAIT = 5.0  # seconds for exit handlers, finalizers, threads and queues of a worker that leaves
+
+
+def leave_wait(told_at: float, now: float) -> float:
+    """How long a worker that was told to leave may still take; at 0.0 it is killed."""
+    return max(0.0, told_at + LEAVE_WAIT - now)
 
 
 def task_budget(limit: int | None, worker: int) -> int | None:

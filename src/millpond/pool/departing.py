@@ -1,0 +1,52 @@
+"""The part of a round that sees workers off: they were told to leave, and have a bounded time for it.
+
+A worker that leaves in good order runs its exit handlers, flushes its queues and ends its threads. That is
+user code, so it may be slow or never end. Nothing waits for it: a successor may start at once.
+"""
+
+from __future__ import annotations
+
+from millpond.pool.engine import LOOK, logger
+from millpond.pool.link import Link
+from millpond.pool.round import Round
+from millpond.pool.stopping import STACK_WAIT
+from millpond.rules.crew import LEAVE_WAIT, leave_wait
+
+
+class Departing(Round):
+    """Tells workers to leave, and ends those that do not."""
+
+    def _see_off(self, link: Link) -> None:
+        """A draining worker that holds nothing leaves; one that does not leave is killed, and so is one
+        that answered for others and now sits on tasks that it neither runs nor has left."""
+        if link.stray and link.inflight and not link.running():
+            if self.now - link.fed_at > 5 * LOOK:
+                link.kill()
+            self.by(self.now + LOOK)
+        if link.draining is not None and not link.inflight and link.ready and link.leaving_at is None:
+            link.leave(self.now)
+        if link.leaving_at is not None and link.gone_at is None:
+            self._hurry(link, link.leaving_at)
+
+    def _hurry(self, link: Link, told_at: float) -> None:
+        """Kill a worker whose time to leave is over; its stack, asked for shortly before, says what it waits
+        for."""
+        left = leave_wait(told_at, self.now)
+        if left > STACK_WAIT:
+            self.by(self.now + left - STACK_WAIT)
+        elif left > 0:
+            if not link.late:
+                link.late = True
+                link.ask_for_stack()
+            self.by(self.now + left)
+        elif not link.evicted:
+            link.evicted = True
+            link.kill()
+            logger.warning(
+                "Pool %s: worker %d was told to leave and was still there %g s later, so it was killed. "
+                "Threads that are not daemons, exit handlers and queues have that long to end.\n%s",
+                self.options.name,
+                link.pid,
+                LEAVE_WAIT,
+                link.page.stack(),
+            )
