@@ -5,6 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
+from millpond.rules import announcement
 from millpond.store import postgres_notify
 from millpond.store.postgres_notify import Notifier
 from tests.stores.acting import new_job, opened, put
@@ -16,7 +17,8 @@ LONG = 60.0
 @pytest.fixture
 def slow(monkeypatch):
     """A gap that does not end, and no announcement after a user's enqueue, while a test lasts."""
-    monkeypatch.setattr(postgres_notify, "GAP", LONG)
+    monkeypatch.setattr(announcement, "GAP", LONG)
+    monkeypatch.setattr(announcement, "SHARE", 0)
     monkeypatch.setattr(postgres_notify, "LATER", (LONG,))
 
 
@@ -29,6 +31,20 @@ def test_a_queue_is_announced_once_in_its_gap_and_the_rest_when_it_is_over(slow)
     assert sent == [{"mail"}, {"images"}]
     notifier.close()
     assert sent[2:] == [{"mail"}]
+
+
+def test_queues_are_announced_together_while_announcements_take_long(monkeypatch):
+    """A process with many queues would otherwise follow each enqueue by an announcement."""
+    monkeypatch.setattr(announcement, "SHARE", 10**12)
+    monkeypatch.setattr(announcement, "LONGEST", LONG)
+    sent: list[frozenset[str]] = []
+    notifier = Notifier(sent.append)
+    queues = {f"queue-{number}" for number in range(50)}
+    for name in sorted(queues):
+        notifier.announce({name})
+    assert sent == [{"queue-0"}]
+    notifier.close()
+    assert sent == [{"queue-0"}, queues - {"queue-0"}]
 
 
 def test_a_commit_of_a_user_carries_no_notification(postgres_url, slow):

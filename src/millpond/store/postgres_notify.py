@@ -16,8 +16,9 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable
 
+from millpond.rules.announcement import GAP, Announced, announced, may_announce_at
+
 logger = logging.getLogger("millpond")
-GAP = 0.015  # seconds between two announcements of one queue by one process
 LATER = (0.02, 0.1, 0.4)  # seconds after which the queues of a user's transaction are announced
 IDLE = 5.0  # seconds after which the thread that announces later ends
 
@@ -33,21 +34,22 @@ class Notifier:
         """Begin anew, as a forked child must: it has no thread, and the parent announces its own."""
         self._guard = threading.Condition()
         self._sends = threading.Lock()  # held while the thread announces
+        self._last = Announced()
         self._sent: dict[str, float] = {}  # when each queue was announced last
         self._due: dict[str, list[float]] = {}  # when each is to be announced again
         self._runs = False
 
     def announce(self, queues: Collection[str]) -> None:
-        """These were committed: now, or as soon as their gap is over."""
+        """These were committed: now, or as soon as they may be."""
         if self._send is None or not queues:
             return
         now = time.monotonic()
         with self._guard:
-            at_once = frozenset(name for name in queues if now - self._sent.get(name, -GAP) >= GAP)
-            for name in at_once:
-                self._sent[name] = now
-            for name in set(queues) - at_once:
-                self._add(name, (self._sent[name] + GAP,))
+            times = {name: may_announce_at(self._last, self._sent.get(name)) for name in queues}
+            at_once = frozenset(name for name, at in times.items() if at <= now)
+            self._note(at_once, now)
+            for name in times.keys() - at_once:
+                self._add(name, (times[name],))
         self._try(at_once)
 
     def announce_later(self, queues: Collection[str]) -> None:
@@ -68,9 +70,18 @@ class Notifier:
         with self._sends:
             self._try(queues)
 
+    def _note(self, queues: frozenset[str], now: float) -> None:
+        """These are about to be announced: other threads need not."""
+        if queues:
+            self._last = self._last._replace(at=now)
+            self._sent.update(dict.fromkeys(queues, now))
+
     def _add(self, name: str, instants: Iterable[float]) -> None:
         due = self._due.setdefault(name, [])
-        due.extend(at for at in instants if not any(abs(at - other) < GAP for other in due))
+        new = [at for at in instants if not any(abs(at - other) < GAP for other in due)]
+        if not new:
+            return
+        due.extend(new)
         due.sort()
         if self._runs:
             self._guard.notify()
@@ -95,15 +106,18 @@ class Notifier:
         """Wait for the next instant, or until there is an earlier one."""
         if self._due:
             first = min(due[0] for due in self._due.values())
-            self._guard.wait(max(0.0, first - time.monotonic()))
+            free = may_announce_at(self._last, None)
+            self._guard.wait(max(0.0, max(first, free) - time.monotonic()))
 
     def _take_due(self) -> frozenset[str]:
         """The queues whose time has come."""
         now = time.monotonic()
         with self._guard:
+            if now < may_announce_at(self._last, None):
+                return frozenset()
             ready = frozenset(name for name, due in self._due.items() if due[0] <= now)
+            self._note(ready, now)
             for name in ready:
-                self._sent[name] = now
                 later = [at for at in self._due.pop(name) if at > now]
                 if later:
                     self._due[name] = later
@@ -112,7 +126,11 @@ class Notifier:
     def _try(self, queues: frozenset[str]) -> None:
         if self._send is None or not queues:
             return
+        began = time.monotonic()
         try:
             self._send(queues)
         except Exception as error:  # only a hint: the jobs are stored, and nodes look without one
             logger.debug("Announcing jobs failed: %s", error)
+        now = time.monotonic()
+        with self._guard:
+            self._last = announced(self._last, now, now - began)
