@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 GAP = 0.015  # seconds between two announcements of one queue
-SHARE = 20  # announcements take one part in so many of the time
+SHARE = 30  # announcements take one part in so many of the time
 LONGEST = 0.25  # seconds between two announcements; a node looks as often where they are off
 WEIGHT = 0.2  # of the last one in what they take
 

@@ -17,8 +17,6 @@ CREATE TABLE {schema}.jobs (
     state text NOT NULL CHECK (state IN ('blocked', 'scheduled', 'queued', 'running')),
     task text NOT NULL,
     queue text COLLATE "C" NOT NULL,
-    options text NOT NULL,
-    payload bytea NOT NULL,
     attempts text NOT NULL DEFAULT '',
     node text,
     started_at bigint,
@@ -29,6 +27,10 @@ CREATE TABLE {schema}.jobs (
     depends_on text,
     parked text COLLATE "C",
     progress bytea,
+    -- Last, behind all that claims and starts change: where a row's new version comes to the same page, the server
+    -- writes to its log only what lies in front of the end that both have in common.
+    options text NOT NULL,
+    payload bytea NOT NULL,
     CHECK ((state = 'running') = (node IS NOT NULL)),
     CHECK (parked IS NULL OR state = 'queued')
 ) WITH (
