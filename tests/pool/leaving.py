@@ -77,3 +77,8 @@ def log_and_fail(queue: Any) -> None:
     log_to(queue)
     logging.getLogger("work").info("cannot begin")
     raise RuntimeError("cannot begin")
+
+
+def hold_and_exit(folder: Path, code: int) -> None:
+    tasks.hold(folder)
+    os._exit(code)

@@ -7,12 +7,16 @@ from hypothesis import strategies as st
 from millpond.rules.restart import (
     FIRST_DELAY,
     LONGEST_DELAY,
+    MOST_AT_ONCE,
+    MOST_RESERVED,
     PATIENCE,
     Starts,
     after_failure,
     after_success,
+    is_crowded,
     is_degraded,
     may_start,
+    starts_now,
 )
 
 calm = settings(deadline=None)
@@ -63,3 +67,23 @@ def test_a_success_forgets_every_failure():
 @given(times=st.integers(0, 20), ready=st.integers(0, 5))
 def test_a_pool_is_degraded_only_after_patience_with_nobody_ready(times, ready):
     assert is_degraded(fail(times), ready) == (times >= PATIENCE and ready == 0)
+
+
+# --- many at once ------------------------------------------------------------------------------------
+def test_a_pool_with_workers_that_are_starting_is_not_degraded():
+    assert not is_degraded(fail(PATIENCE), 0, starting=300)
+
+
+def test_few_workers_are_asked_for_at_once_and_fewer_where_descriptors_are_short():
+    assert starts_now(500, 0, 1 << 20) == MOST_AT_ONCE
+    assert starts_now(500, MOST_AT_ONCE - 3, 1 << 20) == 3
+    assert starts_now(500, MOST_AT_ONCE + 1, 1 << 20) == 0
+    assert starts_now(2, 0, 1 << 20) == 2
+    assert starts_now(500, 0, 64) == 4
+    assert starts_now(500, 0, 3) == 1
+
+
+def test_an_eighth_of_the_descriptors_is_left_to_the_program():
+    assert not is_crowded(223, 256)
+    assert is_crowded(224, 256)
+    assert is_crowded((1 << 20) - MOST_RESERVED, 1 << 20)

@@ -18,9 +18,12 @@ import cloudpickle
 from cloudpickle.cloudpickle import _make_skeleton_class
 
 from millpond.pool.global_names import global_names
-from millpond.pool.main_module import defined, fill_function, make_class, make_function, value_of
+from millpond.pool.main_module import MAINS, defined, fill_function, make_class, make_function, value_of
 from millpond.pool.payload import PROTOCOL, Names, view
 from millpond.pool.reductions import NAMED, reduce
+
+if "__mp_main__" in sys.modules:  # a child of `multiprocessing`: classes of its script go by value, too
+    cloudpickle.register_pickle_by_value(sys.modules["__mp_main__"])
 
 
 def namespace() -> dict[str, Any]:
@@ -30,7 +33,7 @@ def namespace() -> dict[str, Any]:
 
 def path_in_main(item: Any) -> str | None:
     """The dotted name by which `__main__` holds a function, a class or the like; None if it does not."""
-    if getattr(item, "__module__", None) != "__main__":
+    if getattr(item, "__module__", None) not in MAINS:
         return None
     path: str | None = getattr(item, "__qualname__", None) or getattr(item, "__name__", None)
     if path is None or "<" in path:
@@ -59,7 +62,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         if type(item) is memoryview:
             data = item if item.c_contiguous else bytearray(item.tobytes())
             return view, (pickle.PickleBuffer(data), item.format, item.shape)
-        if type(item) is FunctionType and item.__globals__.get("__name__") == "__main__":
+        if type(item) is FunctionType and item.__globals__.get("__name__") in MAINS:
             return self.reduce_function(item)
         reduced = super().reducer_override(item)
         if isinstance(reduced, tuple) and reduced[0] is _make_skeleton_class:
@@ -150,7 +153,7 @@ def reduces_itself(item: Any) -> bool:
     """Is this an object of a class of `__main__` that has a `__reduce__` of its own? A sentinel's may answer
     with its name."""
     kind = type(item)
-    if kind.__module__ != "__main__" or isinstance(item, type):
+    if kind.__module__ not in MAINS or isinstance(item, type):
         return False
     plain: Any = object
     return kind.__reduce__ is not plain.__reduce__ or kind.__reduce_ex__ is not plain.__reduce_ex__

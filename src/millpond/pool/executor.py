@@ -178,6 +178,11 @@ class Pool(_Submitter):
             self.shutdown()
 
     # --- looking -----------------------------------------------------------------------------------
+    @property
+    def _max_workers(self) -> int:
+        """What programs read from the standard library's executors to see how much fits."""
+        return self._engine.most
+
     def statistics(self) -> PoolStatistics:
         """Counts, durations and one row for each worker, as of now."""
         return self._engine.statistics()

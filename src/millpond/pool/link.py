@@ -129,6 +129,10 @@ class Link:
         self.poll.register(self.bell, select.POLLIN)
 
     # --- starting ---------------------------------------------------------------------------------
+    def highest_descriptor(self) -> int:
+        """The highest number among our descriptors."""
+        return max(self.page.descriptor, self.tickets, self.bell, self.fd, self.output or 0)
+
     def ends(self) -> Ends:
         """What the worker process must be given."""
         return Ends(self._theirs, self.page.descriptor, self.tickets, self.bell, self._their_output)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 HEADER = struct.Struct("<QI")  # the definition's number, the length of its facts
 PLACE = struct.Struct("<Q")  # the number of the definition that holds a function; its name follows
+MAINS = ("__main__", "__mp_main__")  # the second: the script as a child that `spawn` made has imported it
 KEPT = 512  # definitions whose functions are kept beside the namespace
 
 
@@ -39,7 +40,8 @@ def fresh_main() -> None:
     """Give this process an empty `__main__`."""
     main_module = ModuleType("__main__")
     main_module.__dict__["__builtins__"] = __builtins__
-    sys.modules["__main__"] = main_module
+    for name in MAINS:
+        sys.modules[name] = main_module
 
 
 def space() -> dict[str, Any]:
@@ -182,9 +184,9 @@ def make_class(
     from cloudpickle.cloudpickle import _lookup_class_or_track
 
     with _quiet(part for base in resolve_bases(bases) for part in base.__mro__):
-        if kind.__module__ != "__main__":
+        if kind.__module__ not in MAINS:
             return make(kind, name, bases, given, *more)
-        library = next(part for part in kind.__mro__ if part.__module__ != "__main__")
+        library = next(part for part in kind.__mro__ if part.__module__ not in MAINS)
         made: type = library.__new__(kind, name, resolve_bases(bases), dict(given))
         return _lookup_class_or_track(more[0], made)  # type: ignore[no-any-return]
 
@@ -199,7 +201,7 @@ def _quiet(bases: Iterable[type]) -> Iterator[None]:
     hooks = [
         (base, vars(base)["__init_subclass__"])
         for base in dict.fromkeys(bases)
-        if base.__module__ == "__main__" and "__init_subclass__" in vars(base)
+        if base.__module__ in MAINS and "__init_subclass__" in vars(base)
     ]
     for base, _ in hooks:
         base.__init_subclass__ = classmethod(_do_nothing)  # type: ignore[arg-type,assignment,method-assign]

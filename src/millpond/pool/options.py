@@ -25,6 +25,11 @@ Kind = Literal["process", "thread", "async"]
 Duration: TypeAlias = "float | timedelta | str"
 Size = int | str
 
+FROZEN = (
+    "this program is frozen into one executable (sys.frozen), which is no Python that a template process "
+    "could be started with. Pass mp_context=multiprocessing.get_context('fork'), or use kind='thread'"
+)
+
 
 class TaskKeywords(TypedDict, total=False):
     """What `using()` accepts."""
@@ -153,6 +158,8 @@ def pool_options(
         raise TypeError(f"initargs must be a tuple of arguments, not {initargs!r}")
     if mp_context is not None and not isinstance(mp_context, BaseContext):
         raise TypeError(f"mp_context must come from multiprocessing.get_context(), not {mp_context!r}")
+    if mp_context is None and kind != "thread" and is_frozen():
+        raise OptionError(FROZEN)
     if mp_context is not None and keywords.get("preload"):
         raise OptionError("preload needs Millpond's own template process: leave mp_context out")
     return PoolOptions(
@@ -219,6 +226,12 @@ def _derived(options: TaskOptions) -> TaskOptions:
 
 def _task_part(keywords: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in keywords.items() if name in TaskKeywords.__annotations__}
+
+
+def is_frozen() -> bool:
+    """Is `sys.executable` the program itself? Started for a worker it would start the whole program again,
+    which makes a pool, and so on."""
+    return bool(getattr(sys, "frozen", False))
 
 
 def _refuse(kind: str, keywords: Mapping[str, Any]) -> None:

@@ -61,7 +61,7 @@ def pack(value: Any, *, by_value: bool, scan: bool = True, aside: bool = True) -
         data = pickle.dumps(value, PROTOCOL, buffer_callback=callback)
     except PICKLE_TROUBLE:
         return _pack_slowly(value, by_value=by_value, aside=aside)
-    if by_value and b"__main__" in data:
+    if by_value and b"_main__" in data:  # or `__mp_main__`
         return _pack_slowly(value, by_value=True, aside=aside)
     return Packed(data, keep.buffers)
 

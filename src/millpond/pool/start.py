@@ -6,6 +6,7 @@ question to `rules/`. Every method is called from the dispatcher thread only.
 
 from __future__ import annotations
 
+import errno
 import marshal
 import os
 import signal
@@ -18,16 +19,20 @@ from multiprocessing import reduction
 from multiprocessing.context import BaseContext
 from typing import Any, NamedTuple, Protocol
 
+from millpond.errors import OptionError
 from millpond.pool import template
-from millpond.pool.kernel import pidfd_open
+from millpond.pool.kernel import memfd_create, pidfd_open
+from millpond.pool.options import FROZEN, is_frozen
 from millpond.pool.remote import text_of
 from millpond.pool.template import Ends
 from millpond.pool.worker import Initializer
 
+# The working directory comes off the path before the first import: a ./socket.py there is not ours to run
 BOOT = (
-    "import marshal, socket, sys; "
+    "import sys; sys.path[:] = filter(None, sys.path); "
+    "import marshal, socket; "
     "control = socket.socket(fileno=int(sys.argv[1])); "
-    "settings = marshal.loads(control.recv(1 << 20)); "
+    "told = open(int(sys.argv[3]), 'rb'); settings = marshal.load(told); told.close(); "
     "sys.path[:] = settings['path']; "
     "from millpond.pool.template import run; "
     "run(control, int(sys.argv[2]), settings)"
@@ -90,6 +95,8 @@ class TemplateProcess:
     def __init__(
         self, preload: tuple[str, ...], *, fenced: bool, environment: Mapping[str, str] | None = None
     ) -> None:
+        if is_frozen():
+            raise OptionError(FROZEN)
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         settings = {
             "path": list(map(str, sys.path)),
@@ -97,16 +104,19 @@ class TemplateProcess:
             "preload": list(preload),
             "fenced": fenced,
         }
-        with theirs:
+        told = memfd_create("millpond-settings")  # a long command line does not fit into one message
+        with theirs, open(told, "w+b") as file:
+            marshal.dump(settings, file)
+            file.flush()
+            file.seek(0)
             flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
             self.process = subprocess.Popen(
-                [sys.executable, *flags, "-c", BOOT, str(theirs.fileno()), str(os.getpid())],
-                pass_fds=[theirs.fileno()],
+                [sys.executable, *flags, "-c", BOOT, str(theirs.fileno()), str(os.getpid()), str(told)],
+                pass_fds=[theirs.fileno(), told],
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, **environment} if environment else None,
                 process_group=0,  # Ctrl-C in a terminal must not reach it
             )
-        self.control.send(marshal.dumps(settings))
         self.control.setblocking(False)
 
     def close(self) -> None:
@@ -206,8 +216,7 @@ class TemplateStarter:
             if what == template.STARTED:
                 found.append(_started(identity, pid, descriptors))
             elif what == template.EXITED:
-                code = os.waitstatus_to_exitcode(status) if pid else 1
-                found.append(Ended(identity, pid, code))
+                found.append(_ended(identity, pid, status))
             else:
                 found += _about(data)
 
@@ -230,6 +239,15 @@ def _started(identity: int, pid: int, descriptors: list[int]) -> Started | Ended
         return Ended(identity, 0, 1, cause)
     os.set_inheritable(descriptors[0], False)
     return Started(identity, pid, descriptors[0])
+
+
+def _ended(identity: int, pid: int, status: int) -> Ended:
+    """A worker is gone; without a pid it could not be forked, and the status is the negative errno."""
+    if pid:
+        return Ended(identity, pid, os.waitstatus_to_exitcode(status))
+    name = errno.errorcode.get(-status, str(-status))
+    hint = ": too many processes for this user (ulimit -u) or this container" if name == "EAGAIN" else ""
+    return Ended(identity, 0, 1, f"no process could be forked: {os.strerror(-status)} ({name}){hint}")
 
 
 def _about(data: bytes) -> list[Report]:

@@ -5,9 +5,11 @@ When to start is decided in `rules/crew.py`, how long to wait after a failure in
 
 from __future__ import annotations
 
+import errno
 import itertools
 import pickle
 import select
+import sys
 from collections.abc import Sequence
 from multiprocessing.process import current_process
 from typing import Any
@@ -15,6 +17,7 @@ from typing import Any
 from millpond.errors import PoolDegraded
 from millpond.events import PoolBecameDegraded, WorkerFailedToStart
 from millpond.pool.engine import Engine, logger
+from millpond.pool.limits import resource
 from millpond.pool.link import Link
 from millpond.pool.payload import Packed, pack
 from millpond.pool.remote import describe, text_of
@@ -23,7 +26,17 @@ from millpond.pool.start import Broken, ContextStarter, LeftOpen, Report, Starte
 from millpond.pool.task import Task
 from millpond.pool.worker import Setup
 from millpond.rules.crew import age_budget, memory_soft_limit
-from millpond.rules.restart import after_failure, is_degraded, may_start, respawn_at
+from millpond.rules.restart import (
+    CROWDED,
+    after_failure,
+    is_crowded,
+    is_degraded,
+    may_start,
+    respawn_at,
+    starts_now,
+)
+
+SHORT = (errno.EMFILE, errno.ENFILE, errno.ETOOMANYREFS)  # descriptors are
 
 
 class Starting(Round):
@@ -32,6 +45,8 @@ class Starting(Round):
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
         self.starter: Starter | None = None
+        self.crowded_until = 0.0  # descriptors are short: no worker is started before
+        self.has_warned = False  # of that
         self.identities = itertools.count(1)
         self._initializer: Packed | None = None  # and its arguments, as they were when the first worker began
 
@@ -61,8 +76,14 @@ class Starting(Round):
             count = 1  # one probe at a time while starts fail
             if any(not link.ready and link.killed_for is None for link in engine.links.values()):
                 return
-        for _ in range(count):
+        if self.now < self.crowded_until:
+            self.by(self.crowded_until)
+            return
+        asked = sum(1 for link in engine.links.values() if link.pidfd is None and link.gone_at is None)
+        for _ in range(starts_now(count, asked, descriptor_limit())):
             self._start_one()
+            if self.now < self.crowded_until:
+                return
 
     def _start_one(self) -> None:
         try:
@@ -75,7 +96,12 @@ class Starting(Round):
                 concurrency=self.options.concurrency,
             )
         except Exception as error:
-            self._failed_to_start(text_of(error))
+            if not self._is_crowded(error):
+                self._failed_to_start(text_of(error))
+            return
+        if self.engine.links and is_crowded(link.highest_descriptor(), descriptor_limit()):
+            link.close()
+            self._is_crowded(OSError(errno.EMFILE, "the rest is left to the program"))
             return
         try:
             self._bring_up(link)
@@ -83,6 +109,27 @@ class Starting(Round):
             link.start_error = f"{text_of(error)}\n{describe(error)}"
             link.gone_at, link.exitcode = self.now, 1
             self.by(self.now)
+
+    def _is_crowded(self, error: Exception) -> bool:
+        """Were descriptors short, and are there workers all the same? Then those do the work, and another is
+        tried later, or when one of them has gone."""
+        workers = len(self.engine.links)
+        if not workers or not isinstance(error, OSError) or error.errno not in SHORT:
+            return False
+        self.crowded_until = self.now + CROWDED
+        self.by(self.crowded_until)
+        if not self.has_warned:
+            self.has_warned = True
+            logger.warning(
+                "Pool %s: the limit of %d open files leaves room for %d of %d workers (%s). They do all the "
+                "work; raise the limit (ulimit -n) to have the others, about 6 for each",
+                self.options.name,
+                descriptor_limit(),
+                workers,
+                self.engine.most,
+                text_of(error),
+            )
+        return True
 
     def _bring_up(self, link: Link) -> None:
         engine = self.engine
@@ -144,8 +191,10 @@ class Starting(Round):
         delay = engine.starts.next_try_at - self.now
         engine.news.append(WorkerFailedToStart(cause, engine.starts.failures, delay))
         self.by(engine.starts.next_try_at)
-        ready = sum(1 for link in engine.links.values() if link.ready and link.killed_for is None)
-        if is_degraded(engine.starts, ready):
+        hopes = [link for link in engine.links.values() if link.killed_for is None]
+        ready = sum(1 for link in hopes if link.ready)
+        starting = sum(1 for link in hopes if not link.ready and link.gone_at is None and not link.failure)
+        if is_degraded(engine.starts, ready, starting):
             if not engine.degraded:
                 engine.degraded = True
                 engine.news.append(PoolBecameDegraded(cause))
@@ -246,3 +295,9 @@ class Starting(Round):
                 return f"the initializer raised an error that cannot be unpickled here ({text_of(trouble)})"
         death = link.death(ran_for=None, suspects=0, out_of_memory=False)
         return f"{death.sentence()} before it was ready {death.stack}"
+
+
+def descriptor_limit() -> int:
+    """How many files this process may have open."""
+    limit: int = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return sys.maxsize if limit == resource.RLIM_INFINITY else limit

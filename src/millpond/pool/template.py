@@ -18,6 +18,7 @@ import signal
 import socket
 import struct
 import sys
+import threading
 import time
 import traceback
 from typing import Any, NamedTuple, NoReturn
@@ -298,7 +299,8 @@ def left_open(control: int) -> str:
             found.append("a socket")
         elif target.endswith((".db", ".sqlite", ".sqlite3", "-wal")):
             found.append(target)
-    threads = len(os.listdir("/proc/self/task")) - 1
+    # Python's only: libraries such as OpenBLAS start theirs anew after a fork
+    threads = threading.active_count() - 1
     if threads:
         found.append(f"{threads} thread{'s' if threads > 1 else ''}")
     return ", ".join(found)
@@ -316,6 +318,7 @@ def kill_group(pid: int) -> None:
 def run(control: socket.socket, owner: int, settings: dict[str, Any]) -> None:
     """Entry point of the template process."""
     sys.argv[:] = settings["argv"]
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # an owner that blocks SIGCHLD would keep ends from us
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     try:
         template = Template(control, owner, fenced=bool(settings["fenced"]))

@@ -85,7 +85,7 @@ class Upkeep(Starting, Stopping, Departing):
             if link.exitcode is not None or link.lost or self.now - link.gone_at > EXIT_CODE_WAIT:
                 self._bury(link)
                 return
-            self.by(link.gone_at + EXIT_CODE_WAIT)
+            self._ask_for_exit_code(link.gone_at)
         if len(link.inflight) > 1:
             self._poll_ring(link)
         if link.stray and link.draining is None:
@@ -99,6 +99,15 @@ class Upkeep(Starting, Stopping, Departing):
         self._check_memory(link)
         self._see_off(link)
         self._watch_driver(link)
+
+    def _ask_for_exit_code(self, gone_at: float) -> None:
+        """A starter without a descriptor cannot tell when it knows more: a fork server writes the exit code
+        of a worker a moment after its pidfd is ready. Shown in
+        test_the_exit_code_that_a_fork_server_tells_late_is_not_lost."""
+        if self.starter is not None and not self.starter.descriptors():
+            self._reports()
+            self.by(self.now + TICK)
+        self.by(gone_at + EXIT_CODE_WAIT)
 
     def _watch_driver(self, link: Link) -> None:
         """A caller that reads this worker may have been interrupted for good: then it is ours again."""
@@ -284,6 +293,7 @@ class Upkeep(Starting, Stopping, Departing):
         engine.epoll.unregister(link.fd)
         engine.epoll.unregister(link.bell)
         link.close()
+        self.crowded_until = 0.0  # its descriptors are free
 
     # --- stopping workers -----------------------------------------------------------------------------
     def _drain(self, link: Link, reason: str) -> None:

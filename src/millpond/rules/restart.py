@@ -10,6 +10,9 @@ from typing import NamedTuple
 
 FIRST_DELAY = 0.05
 LONGEST_DELAY = 10.0
+MOST_AT_ONCE = 16  # workers that are asked for and do not exist yet
+MOST_RESERVED = 64  # descriptors that a pool leaves to its program
+CROWDED = 10.0  # seconds until another worker is tried where descriptors are short
 PATIENCE = 3  # failed starts in a row after which tasks stop waiting
 
 
@@ -55,11 +58,23 @@ def respawn_at(respawns: Respawns) -> float:
     return respawns.at + max(0.0, -respawns.left) / RESPAWNS_A_SECOND
 
 
-def is_degraded(starts: Starts, ready: int) -> bool:
-    """Has the pool no worker and no prospect of one?"""
-    return ready == 0 and starts.failures >= PATIENCE
+def is_degraded(starts: Starts, ready: int, starting: int = 0) -> bool:
+    """Has the pool no worker and no prospect of one? Those that are starting are a prospect: of hundreds
+    that were asked for together, a few may fail."""
+    return ready + starting == 0 and starts.failures >= PATIENCE
 
 
 def may_start(starts: Starts, now: float) -> bool:
     """Is it time for another try?"""
     return now >= starts.next_try_at
+
+
+def starts_now(wanted: int, asked: int, limit: int) -> int:
+    """How many workers to ask for now, if so many are asked for already. More would not fit into the socket
+    to the template, nor, with a low limit of open files, among the descriptors on their way."""
+    return max(0, min(wanted, min(MOST_AT_ONCE, max(1, limit // 16)) - asked))
+
+
+def is_crowded(highest: int, limit: int) -> bool:
+    """Does a worker whose highest descriptor is this take what the program needs for its own files?"""
+    return highest >= limit - min(MOST_RESERVED, limit // 8)
