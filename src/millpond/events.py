@@ -19,13 +19,22 @@ class WorkerStarted(NamedTuple):
 
 
 class WorkerStopped(NamedTuple):
-    """A worker is gone: idle, resize, tasks, memory, age, timeout, killed, stray, changed,
-    shutdown or died."""
+    """A worker is gone: idle, resize, tasks, memory, age, timeout, killed, stalled, start, stray,
+    changed, shutdown or died."""
 
     pid: int
     reason: str
     exitcode: int | None = None
     signal: int | None = None
+
+
+class WorkerStalled(NamedTuple):
+    """A worker held tasks and began none of them: they were given to others and it was killed."""
+
+    pid: int
+    reason: str
+    stood_for: float
+    stack: str
 
 
 class WorkerFailedToStart(NamedTuple):
@@ -67,6 +76,7 @@ class PoolRecovered(NamedTuple):
 Event = (
     WorkerStarted
     | WorkerStopped
+    | WorkerStalled
     | WorkerFailedToStart
     | TaskTimedOut
     | TaskCrashed

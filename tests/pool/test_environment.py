@@ -46,6 +46,7 @@ EXAMPLES = [
     ("TIMEOUT", "5m", "timeout", 300.0),
     ("TIMEOUT", "2.5", "timeout", 2.5),
     ("TIMEOUT", "none", "timeout", None),
+    ("START_TIMEOUT", "90s", "start_timeout", 90.0),
     ("DEADLINE", "1h30m", "deadline", 5400.0),
     ("IDLE_TIMEOUT", "10s", "idle_timeout", 10.0),
     ("MAX_QUEUE", "1000", "max_queue", 1000),

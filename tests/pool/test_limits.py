@@ -194,7 +194,7 @@ def test_a_crash_makes_suspects_of_all_async_tasks_that_had_begun(new_pool: Make
     begun += [pool.submit(tasks.hold_async, gate.folder) for _ in range(2)]
     gate.arrive(3)
     waiting = [pool.submit(tasks.square, number) for number in range(3)]
-    os.kill(pool.statistics().workers[0].pid, signal.SIGKILL)
+    os.kill(pool.statistics().workers[0].pid or 0, signal.SIGKILL)
     for future in begun:
         with pytest.raises(WorkerDied, match="3 tasks had begun") as caught:
             future.result(PATIENCE)

@@ -41,6 +41,8 @@ GOOD: list[dict[str, Any]] = [
     {"max_memory": 2 << 30},
     {"max_memory": "1.5GiB"},
     {"max_age": "1d"},
+    {"start_timeout": "30s"},
+    {"start_timeout": None},
     {"retries_on_crash": 3},
     {"preload": ("json",)},
     {"preload": "json"},
@@ -123,6 +125,7 @@ def test_a_pool_shows_its_name_kind_and_size() -> None:
         ("max_memory", "1GB"),
         ("max_tasks_per_child", 5),
         ("max_age", "1h"),
+        ("start_timeout", "30s"),
         ("retries_on_crash", 1),
         ("capture_output", True),
         ("preload", ("json",)),
@@ -151,7 +154,7 @@ def test_a_thread_pool_refuses_a_start_method() -> None:
 
 def test_every_refusal_of_a_kind_has_its_case_above() -> None:
     assert set(REFUSED) == set(KINDS)
-    assert len(REFUSED["thread"]) == 10
+    assert len(REFUSED["thread"]) == 11
     assert not REFUSED["process"]
     assert not REFUSED["async"]
 
@@ -207,6 +210,7 @@ def test_an_unknown_option_is_named_with_the_nearest_valid_one(wrong: str, right
         ("max_memory", -1),
         ("max_memory", "512M"),
         ("max_age", 0),
+        ("start_timeout", 0),
         ("max_age", "old"),
         ("max_tasks_per_child", 0),
         ("retries_on_crash", -1),

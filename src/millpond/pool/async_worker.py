@@ -41,6 +41,7 @@ class _Loop:
         self.free = list(range(worker.setup.concurrency - 1, -1, -1))
         self.tasks: dict[int, asyncio.Future[None]] = {}
         self.flushing = False
+        self.spent: list[Any] = []  # values that are destroyed once their answers have been rung for
         self.ticking = False
         self.broken: asyncio.Future[None] | None = None
         self.retiring: str | None = None
@@ -128,6 +129,7 @@ class _Loop:
         if call[3] & wire.CHUNK and good:
             items, errors = len(value[0]), len(value[1] or ())
         self.worker.outbox.count([start - call[1]], [end - start], errors, items)
+        self.spent.append(value)
         self._after()
 
     async def _run_chunk(
@@ -160,3 +162,4 @@ class _Loop:
     def _flush(self) -> None:
         self.flushing = False
         self.worker.outbox.flush()
+        self.spent.clear()

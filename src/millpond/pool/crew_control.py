@@ -79,7 +79,7 @@ class CrewControl(Driving):
         else:
             state = "busy" if link.inflight else "idle"
         row = WorkerRow(
-            pid=link.pid,
+            pid=link.pid or None,
             state=state,
             task=task,
             running_for=running_for,

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from concurrent.futures._base import PENDING, RUNNING
 
 from millpond.errors import PoolClosed, PoolError, TaskKilled
+from millpond.events import WorkerStalled
 from millpond.pool import at_exit
 from millpond.pool.admission import leave_queue
 from millpond.pool.engine import LOOK, Engine
@@ -58,8 +59,10 @@ def _serve(engine: Engine) -> None:
 
 
 def _round(engine: Engine, upkeep: Upkeep) -> bool:
+    # Also when something is due already: a round that is due again and again must not keep the death of a
+    # worker from being seen. Shown in test_a_pool_ends_although_a_worker_that_must_leave_is_stopped
     wait = engine.wake_at - time.monotonic()
-    events = [] if wait <= 0 else engine.epoll.poll(min(wait, 60.0))
+    events = engine.epoll.poll(max(0.0, min(wait, 60.0)))
     if any(descriptor == engine.bell for descriptor, _ in events):
         with contextlib.suppress(BlockingIOError):
             eventfd_read(engine.bell)
@@ -135,7 +138,18 @@ def _tell(engine: Engine) -> None:
     engine.later.tell()
     engine.later.run_callbacks()
     while engine.news:
-        engine.events.publish(engine.news.popleft())
+        event = engine.news.popleft()
+        if isinstance(event, WorkerStalled):
+            logger.warning(
+                "Pool %s: worker %d had begun none of its tasks for %.1f s and was killed: %s. Its tasks run "
+                "elsewhere. %s",
+                engine.options.name,
+                event.pid,
+                event.stood_for,
+                event.reason,
+                event.stack,
+            )
+        engine.events.publish(event)
 
 
 def _wind_down(engine: Engine, upkeep: Upkeep) -> bool:

@@ -35,6 +35,7 @@ from millpond.pool.task import Task
 from millpond.pool.template import DUMP_SIGNAL, Ends
 from millpond.pool.worker import take_buffers
 from millpond.rules.dispatch import learn
+from millpond.rules.stall import Stall
 
 KNOWN = 256  # functions a worker remembers
 OUTPUT_KEPT = 8192
@@ -72,6 +73,9 @@ class Link:
     killed_for: str | None = None
     kill_at: float | None = None  # a stack dump was asked for; kill by then
     dumped = 0
+    killed_at: float | None = None  # SIGKILL was sent first
+    stall: Stall | None = None  # it holds tasks, runs none, and is being watched for that
+    needy: Task | None = None  # whose needs it was taking in when its tasks were taken back
     recalling = False  # tasks were recalled; nothing may be sent before it has confirmed
     stray = False
     failure: bytes | None = None
@@ -457,6 +461,8 @@ class Link:
 
     def kill(self) -> None:
         """SIGKILL, now. The group goes too: what the task started must not outlive it."""
+        if self.killed_at is None:
+            self.killed_at = time.monotonic()
         self.signal(signal.SIGKILL)
         if self.pid:
             try:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Kind = Literal["process", "thread", "async"]
 Duration: TypeAlias = "float | timedelta | str"
 Size = int | str
+START_TIMEOUT = 300.0  # seconds: an initializer may load much
 
 FROZEN = (
     "this program is frozen into one executable (sys.frozen), which is no Python that a template process "
@@ -65,6 +66,7 @@ class PoolKeywords(TypedDict, total=False):
     context: Any
     name: str | None
     on_callback_error: ErrorHook | None
+    start_timeout: Duration | None
 
 
 class TaskOptions(NamedTuple):
@@ -103,6 +105,7 @@ class PoolOptions(NamedTuple):
     views: bool = False
     name: str = "pool"
     on_callback_error: ErrorHook | None = None
+    start_timeout: float | None = START_TIMEOUT
     task: TaskOptions = TaskOptions()
 
 
@@ -127,6 +130,7 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
         "capture_output": "threads share the output of this process; use kind='process'",
         "preload": "threads share the modules of this process",
         "views": "threads share memory already: nothing is copied",
+        "start_timeout": "a thread cannot be killed; bound the initializer itself",
         "mp_context": "threads need no start method",
     },
     "process": {},
@@ -192,6 +196,7 @@ def _pool_part(keywords: Mapping[str, Any]) -> dict[str, Any]:
         "capture_output": _boolean(keywords, "capture_output"),
         "views": _boolean(keywords, "views"),
         "name": _text(keywords.get("name") or "pool", "name"),
+        "start_timeout": _duration({"start_timeout": START_TIMEOUT, **keywords}, "start_timeout"),
         "on_callback_error": _hook(keywords.get("on_callback_error")),
     }
 
@@ -366,6 +371,7 @@ VARIABLES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "TIMEOUT": ("timeout", _maybe),
     "DEADLINE": ("deadline", _maybe),
     "IDLE_TIMEOUT": ("idle_timeout", str),
+    "START_TIMEOUT": ("start_timeout", _maybe),
     "MAX_QUEUE": ("max_queue", _maybe_int),
     "WHEN_FULL": ("when_full", str),
     "MAX_QUEUE_AGE": ("max_queue_age", _maybe),

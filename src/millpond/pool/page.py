@@ -23,6 +23,7 @@ UNWANTED = 11  # written by the parent: the task whose end somebody asked for
 FENCE = 12  # written by the parent: when what runs here must have stopped (ns since boot), 0 for never
 FENCED = 13  # written by the template: it has stopped the worker at its fence
 LOOP_AT = 14  # written by an async worker: when its event loop last came round (ns)
+TAKING_IN = 15  # written by the worker: it takes in what tasks need of the parent's `__main__`
 SLOTS = 16  # from here on: (task number, start in ns) for each task that may run at once
 MAX_SLOTS = 1024
 HISTOGRAM = 256  # buckets of one histogram: four to each power of two of nanoseconds

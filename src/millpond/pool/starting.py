@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import itertools
+import os
 import pickle
 import select
 import sys
@@ -16,6 +17,7 @@ from typing import Any
 
 from millpond.errors import PoolDegraded
 from millpond.events import PoolBecameDegraded, WorkerFailedToStart
+from millpond.pool import template
 from millpond.pool.engine import Engine, logger
 from millpond.pool.limits import resource
 from millpond.pool.link import Link
@@ -135,6 +137,8 @@ class Starting(Round):
         engine = self.engine
         assert self.starter is not None
         engine.links[link.identity] = link
+        if self.options.start_timeout is not None:
+            self.by(self.now + self.options.start_timeout)
         for descriptor in (link.fd, link.bell):
             engine.epoll.register(descriptor, select.EPOLLONESHOT)
             self.by_fd[descriptor] = lambda: self._readable(link)
@@ -240,15 +244,20 @@ class Starting(Round):
             return
         link = engine.links.get(report.identity)
         if isinstance(report, Started):
-            assert link is not None
+            if link is None:  # it took too long, and was given up
+                template.kill_group(report.pid)
+                os.close(report.pidfd)
+                return
             link.pid, link.pidfd = report.pid, report.pidfd
             engine.epoll.register(report.pidfd, select.EPOLLIN)
             self.by_fd[report.pidfd] = lambda: self._gone(link)
+            if link.killed_at is not None:
+                link.kill()  # there was no process yet
             self._welcome(link)
             self.by(self.now)  # it may come after this round's turn
         elif link is not None:
             link.exitcode = report.exitcode
-            link.start_error = report.cause
+            link.start_error = link.start_error or report.cause
             if link.gone_at is None:
                 self._gone(link)
 
@@ -260,6 +269,10 @@ class Starting(Round):
             self._take_back_unbegun(link)
             if link.pidfd is not None:
                 self.engine.epoll.unregister(link.pidfd)
+            elif link.killed_for == "start" and not any(other.ready for other in self.engine.links.values()):
+                self.lose_starter(
+                    link.start_error
+                )  # the template hangs, in a preload perhaps, with no worker to lose
         self._reports()
 
     def lose_starter(self, cause: str) -> None:

@@ -27,7 +27,7 @@ class Durations(NamedTuple):
 class WorkerRow(NamedTuple):
     """One worker at the moment of asking."""
 
-    pid: int
+    pid: int | None  # None while it starts
     state: str  # starting, idle, busy, draining, dead
     task: str | None
     running_for: float | None
@@ -74,6 +74,7 @@ class PoolStatistics(NamedTuple):
     wait: Durations
     run: Durations
     workers: tuple[WorkerRow, ...]
+    stalled: int = 0
 
 
 class Health(NamedTuple):
@@ -88,7 +89,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.submitted = self.crashed = self.timed_out = self.expired = self.cancelled = self.killed = 0
-        self.recycled = self.done = self.errored = self.sum_wait = self.sum_run = 0
+        self.recycled = self.stalled = self.done = self.errored = self.sum_wait = self.sum_run = 0
         self.waits = [0] * layout.HISTOGRAM
         self.runs = [0] * layout.HISTOGRAM
 
@@ -149,6 +150,7 @@ class Tally:
             wait=self.wait(),
             run=self.run(),
             workers=rows,
+            stalled=self.stalled,
         )
 
 

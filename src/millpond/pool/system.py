@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from millpond.rules.stall import READY, SLEEPING, STOPPED, WAITING, Sight
+
 TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 PAGE_SIZE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
@@ -32,6 +34,27 @@ def cpu_seconds(pid: int) -> float:
         return (int(fields[11]) + int(fields[12])) / TICKS
     except (OSError, IndexError):
         return 0.0
+
+
+def sight(pid: int) -> Sight:
+    """What the threads of a process are doing: ready to run if one of them is, stopped if all are.
+
+    A process that cannot be looked at counts as sleeping: then only the wall's clock is left.
+    """
+    states = set()
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/stat", "rb") as file:
+                states.add(file.read().rpartition(b")")[2].split()[0])
+    except (OSError, IndexError):
+        pass
+    if b"R" in states:
+        state = READY
+    elif states & {b"T", b"t"}:
+        state = STOPPED
+    else:
+        state = WAITING if b"D" in states else SLEEPING
+    return Sight(state, cpu_seconds(pid))
 
 
 def birth(pid: int) -> int:

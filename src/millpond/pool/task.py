@@ -32,6 +32,7 @@ class Task(PoolFuture[Any]):
     # Defaults on the class: an ordinary task never sets these.
     items = 0  # calls in it, if it is a chunk of a map
     crashes = 0
+    halts = 0  # workers that stood still over what it needs, before it began
     losses = 0  # how often it went down with the template
     estimate = 0.0
     swells = False  # it takes memory that others need: to kill it must not wait long for its stack

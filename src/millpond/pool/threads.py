@@ -341,7 +341,7 @@ class ThreadEngine:
     def _row(self, seat: Seat) -> WorkerRow:
         task = seat.task
         row = WorkerRow(
-            pid=seat.native_id,
+            pid=seat.native_id or None,
             state=seat.state,
             task=None if task is None else task.name,
             running_for=None if task is None else (time.monotonic_ns() - seat.started) / 1e9,

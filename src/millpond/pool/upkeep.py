@@ -23,6 +23,7 @@ from millpond.pool import wire
 from millpond.pool.departing import Departing
 from millpond.pool.engine import LOOK, TICK, Engine
 from millpond.pool.link import Link
+from millpond.pool.standing import Standing
 from millpond.pool.starting import Starting
 from millpond.pool.stopping import Stopping
 from millpond.pool.system import oom_kills
@@ -44,6 +45,7 @@ class Upkeep(Starting, Stopping, Departing):
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
         self.oom_seen = oom_kills()
+        self.standing = Standing(engine, self._gone)
         self.active_at = 0.0
         self.greeted_at = math.inf  # when the first worker was ready
 
@@ -60,6 +62,7 @@ class Upkeep(Starting, Stopping, Departing):
         engine.attention = False
         for link in list(engine.links.values()):
             self._look_at(link)
+        self.by(self.standing.round(now))
         self._expire()
         if engine.degraded:
             self.fail_waiting()

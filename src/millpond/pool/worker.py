@@ -104,12 +104,19 @@ class Worker:
         if kind == wire.DEFINE:
             self._define(frame.body)
         elif kind == wire.MAIN:
-            main_module.define(bytes(frame.body))
+            self._take_in(frame.body)
         elif kind == wire.RESET:
             self.outbox.send(wire.RESET_DONE, b"")
         elif kind == wire.EXIT:
             raise Leave(0)
         return []
+
+    def _take_in(self, body: Any) -> None:
+        """Unpickle what tasks need of `__main__`; the mark tells the parent what this worker may hang in."""
+        words = self.page.words
+        words[layout.TAKING_IN] = 1
+        main_module.define(bytes(body))
+        words[layout.TAKING_IN] = 0
 
     def _define(self, body: Any) -> None:
         clear, by_value, number = struct.unpack_from("<BBQ", body)
@@ -223,7 +230,9 @@ class Worker:
         runs: list[int] = []
         errors = items = 0
         reason = None
+        value: Any = None
         for call in calls:
+            value = None  # its destructor must not run inside the next task
             try:
                 take(self.tickets)
             except BlockingIOError:
@@ -248,12 +257,17 @@ class Worker:
                 errors += len(value[1] or ())
             outbox.answer(call[0], end - start, value, good, end, items=done)
             items += done
-            value = None
             waits.append(start - call[1])
             runs.append(end - start)
-            if self.watched and (reason := self.over_budget()) is not None:
-                break
-        outbox.flush()  # before counting: somebody may be waiting
+            if self.watched:
+                value = None
+                if (reason := self.over_budget()) is not None:
+                    break
+        # Before counting: a caller may be waiting. And before the last value is destroyed: a destructor that
+        # hangs would keep an answer that is done. Shown in
+        # test_a_result_whose_destructor_hangs_holds_up_no_other_task
+        outbox.flush()
+        value = None
         outbox.count(waits, runs, errors, items)
         if reason is not None:
             self.retire(reason)
