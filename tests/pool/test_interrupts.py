@@ -57,3 +57,44 @@ with Pool(2) as pool:
 @pytest.mark.parametrize("pattern", ["none", "some", "each"])
 def test_every_future_is_settled_after_many_interrupts(pattern: str, run_script: RunScript) -> None:
     assert run_script(TORTURE, pattern).split() == ["0", "True", "7"]
+
+
+STORM = """
+import random, signal, sys, threading
+from concurrent.futures import wait
+from millpond import Pool
+
+
+class Interrupt(BaseException):
+    pass
+
+
+def strike(*_):
+    if armed:
+        raise Interrupt
+
+
+armed = False
+signal.signal(signal.SIGALRM, strike)
+chance = random.Random(7)
+with Pool(2, max_queue=20) as pool:
+    futures = []
+    for _ in range(150):
+        try:
+            armed = True
+            signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.0003, 0.003))
+            while True:
+                futures.append(pool.submit(abs, -1))
+                until = chance.choice(["FIRST_COMPLETED", "ALL_COMPLETED"])
+                wait(futures[-40:], return_when=until, timeout=5)
+        except (Interrupt, RuntimeError):
+            armed = False
+    answers = [pool.submit(abs, -n).result(20) for n in range(100)]
+    print(answers == list(range(100)), pool.health().status)
+"""
+
+
+def test_interrupts_of_wait_and_of_a_bounded_queue_neither_stop_nor_close_the_pool(
+    run_script: RunScript,
+) -> None:
+    assert run_script(STORM).split() == ["True", "ok"]

@@ -3,37 +3,37 @@
 from __future__ import annotations
 
 import signal
-import threading
 import traceback
 from collections.abc import Callable
 from typing import Any
 
 from millpond.errors import PoolClosed, PoolFull, TaskExpired
 from millpond.pool.options import PoolOptions
+from millpond.pool.room import Place, Room
 from millpond.pool.task import Task
 
 
-def wait_for_room(
-    room: threading.Semaphore, options: PoolOptions, closed: Callable[[], bool], *, may_block: bool
-) -> None:
+def wait_for_room(room: Room, options: PoolOptions, closed: Callable[[], bool], *, may_block: bool) -> Place:
     """Take a place in a bounded queue, waiting for one if that is what the pool was told."""
-    if room.acquire(blocking=False):
-        return
+    place = room.take()
+    if place is not None:
+        return place
     if options.when_full == "raise" or not may_block:
         raise PoolFull(
             f"the queue holds max_queue={options.max_queue} tasks already; "
             "submit later, raise max_queue, or use when_full='block'"
         )
-    while not room.acquire(timeout=0.2):
+    while (place := room.wait(0.2)) is None:
         if closed():
             raise PoolClosed("the pool was shut down while this task waited for room in its queue")
+    return place
 
 
-def leave_queue(room: threading.Semaphore | None, task: Task) -> None:
+def leave_queue(room: Room | None, task: Task) -> None:
     """Give a task's place back, once."""
-    if room is not None and not task.left:
-        task.left = True
-        room.release()
+    place, task.place = task.place, None
+    if room is not None and place is not None:
+        room.give_back(place)
 
 
 def belongs_to_call(error: BaseException) -> bool:

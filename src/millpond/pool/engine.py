@@ -20,7 +20,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures._base import CANCELLED, PENDING, RUNNING, Future
+from concurrent.futures._base import CANCELLED, PENDING, RUNNING
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,7 @@ from millpond.pool.link import Link
 from millpond.pool.options import PoolOptions, TaskOptions
 from millpond.pool.payload import PLAIN, pack
 from millpond.pool.queues import make_queue
+from millpond.pool.room import Room
 from millpond.pool.settling import Settling
 from millpond.pool.statistics import Tally
 from millpond.pool.task import Task
@@ -111,7 +112,7 @@ class Engine(Settling):
         self.wake_at = 0.0  # when the dispatcher wakes by itself
         self.fed_at = 0.0  # when a worker was last given something
         self.bell = -1
-        self.room = None if options.max_queue is None else threading.Semaphore(options.max_queue)
+        self.room = None if options.max_queue is None else Room(options.max_queue)
         self.noted: Callable[[bytes], object] | None = None  # gets what tasks tell while they run
         self.commands: deque[Callable[[], object]] = deque()  # for the dispatcher, under the lock
         self.dispatcher: weakref.ref[threading.Thread] | None = None  # weak: it must not lie about with us
@@ -129,11 +130,14 @@ class Engine(Settling):
             raise self._refusal()
         if self.dispatcher is None:
             self.start()
+        place = None
         if self.room is not None:
             may_block = self.dispatcher is None or threading.current_thread() is not self.dispatcher()
-            wait_for_room(self.room, self.options, lambda: self.closing, may_block=may_block)
+            place = wait_for_room(self.room, self.options, lambda: self.closing, may_block=may_block)
         number = next(self.numbers)
         task = Task(number, self, options, time.monotonic_ns())
+        if place is not None:
+            task.place, place = place, None
         try:
             task.function = self.functions.find(call)
             if kwargs or items or not self._pack_plainly(task, args):
@@ -457,7 +461,9 @@ class Engine(Settling):
             return False
         if state is CANCELLED:
             self.tally.cancelled += 1
-            Future.set_running_or_notify_cancel(task)
+            task.confirm_cancel(self.later)
+            if self.later.cancelled:
+                self.wake()
         return False
 
     def _expire(self, task: Task, now: float) -> None:

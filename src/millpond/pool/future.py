@@ -22,12 +22,12 @@ from concurrent.futures._base import CANCELLED, CANCELLED_AND_NOTIFIED, FINISHED
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from millpond.events import report
+from millpond.pool.lost_locks import hold
 from millpond.pool.notices import Notices, tell_waiter
 from millpond.pool.options import PoolOptions
 
 T = TypeVar("T")
 DONE = frozenset({FINISHED, CANCELLED, CANCELLED_AND_NOTIFIED})
-LOST = 10.0  # a condition held this long was left locked by an interrupted caller of the standard library
 RLOCK = type(threading.RLock())
 NAP = 5.0  # how long a sleeper can be left unrung by a settler that was interrupted
 
@@ -124,7 +124,7 @@ class PoolFuture(Future[T]):
     def _publish(self, state: str, notices: deque[PoolFuture[Any]] | None = None) -> None:
         """Change the state of a watched future and wake everybody who waits for it."""
         condition = self._condition  # wait() and as_completed() rely on the state not changing under it
-        held = condition.acquire(True, LOST)
+        held = hold(condition)
         try:
             self._state = state
             if state is FINISHED and "_waiters" in self.__dict__:
@@ -182,10 +182,34 @@ class PoolFuture(Future[T]):
 
     def abandon(self, later: deque[PoolFuture[Any]]) -> None:
         """Cancel a future whose task was taken off the books; waiters hear of it, callbacks run later."""
+        # As in `settle`: a future that no thread watches costs one step, also where a million are cancelled
+        self._state = self._state if self._watched else CANCELLED_AND_NOTIFIED
+        if self._state is CANCELLED_AND_NOTIFIED:
+            return
         self._publish(CANCELLED)
-        self.set_running_or_notify_cancel()
+        self.tell_cancelled()
         if "_done_callbacks" in self.__dict__:
             later.append(self)
+
+    def confirm_cancel(self, later: Notices) -> None:
+        """The engine has met this cancelled future. It holds its lock, so if a thread watches the future, the
+        dispatcher tells that one later: an interrupted caller may have left the condition locked. Shown in
+        test_a_cancelled_future_that_an_interrupt_has_left_locked_stops_nothing."""
+        self._state = self._state if self._watched else CANCELLED_AND_NOTIFIED
+        if self._state is CANCELLED:
+            later.cancelled.append(self)
+
+    def tell_cancelled(self) -> None:
+        """What `set_running_or_notify_cancel` does with a cancelled future, without waiting for ever."""
+        held = hold(self._condition)
+        try:
+            if self._state is CANCELLED:
+                self._state = CANCELLED_AND_NOTIFIED
+                for waiter in self._waiters:
+                    waiter.add_cancelled(self)
+        finally:
+            if held:
+                self._condition.release()
 
     def result(self, timeout: float | None = None) -> T:
         """Return the call's result, or raise what the call raised."""

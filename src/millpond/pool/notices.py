@@ -31,6 +31,7 @@ class Notices(deque["PoolFuture[Any]"]):
         self._collector = 0  # the thread that tells many at once: the dispatcher
         self._told: dict[int, tuple[Any, list[Future[Any]]]] = {}  # by id of the waiter
         self._count = 0
+        self.cancelled: deque[PoolFuture[Any]] = deque()  # their waiters must be told outside the lock
 
     def collect_here(self) -> None:
         """From now on this thread gathers what it finishes, until it calls `tell`."""
@@ -51,6 +52,8 @@ class Notices(deque["PoolFuture[Any]"]):
 
     def tell(self) -> None:
         """Tell every waiter of what has been gathered."""
+        while self.cancelled:
+            self.cancelled.popleft().tell_cancelled()
         if self._count:
             told, self._told, self._count = self._told, {}, 0
             for waiter, futures in told.values():

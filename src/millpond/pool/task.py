@@ -15,6 +15,7 @@ from millpond.pool.options import TaskOptions
 if TYPE_CHECKING:
     from millpond.pool.link import Doom, Link
     from millpond.pool.payload import Packed
+    from millpond.pool.room import Place
 
 
 class ChunkBroken(Exception):
@@ -37,7 +38,7 @@ class Task(PoolFuture[Any]):
     estimate = 0.0
     swells = False  # it takes memory that others need: to kill it must not wait long for its stack
     fenced = False  # must have stopped when the pool's fence is reached
-    left = False  # has given back its place in a bounded queue
+    place: Place | None = None  # in a bounded queue, while it waits
     link: Link | None = None
     region: int | None = None
     function: Function = None  # type: ignore[assignment]

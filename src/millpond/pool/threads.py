@@ -34,6 +34,7 @@ from millpond.pool.future import PoolFuture
 from millpond.pool.options import PoolOptions, TaskOptions
 from millpond.pool.queues import make_queue
 from millpond.pool.remote import describe, text_of
+from millpond.pool.room import Room
 from millpond.pool.statistics import Health, PoolStatistics, Tally, WorkerRow, health, worker_row
 from millpond.pool.task import Task
 from millpond.rules.crew import Bounds, Crew, plan
@@ -82,7 +83,7 @@ class ThreadEngine:
         self.tally = Tally()
         self.starts = Starts()
         self.closing = False
-        self.room = None if options.max_queue is None else threading.Semaphore(options.max_queue)
+        self.room = None if options.max_queue is None else Room(options.max_queue)
         self.finished = threading.Event()
         at_exit.remember(self)
 
@@ -100,10 +101,13 @@ class ThreadEngine:
             raise RuntimeError("cannot schedule new futures after interpreter shutdown")
         if self.closing:
             raise PoolClosed("cannot schedule new futures after shutdown")
+        place = None
         if self.room is not None:
             may_block = threading.current_thread() not in self.threads
-            wait_for_room(self.room, self.options, lambda: self.closing, may_block=may_block)
+            place = wait_for_room(self.room, self.options, lambda: self.closing, may_block=may_block)
         task = Task(next(self.numbers), self, options, time.monotonic_ns())
+        if place is not None:
+            task.place = place
         task.body = (call, args, kwargs)
         self.inbox.append(task)
         self.guarded(self._accept)
@@ -232,7 +236,7 @@ class ThreadEngine:
         leave_queue(self.room, task)
         if task._state is CANCELLED:
             self.tally.cancelled += 1
-            Future.set_running_or_notify_cancel(task)
+            task.tell_cancelled()
         if task._state is not PENDING:
             return False
         task._state = RUNNING
