@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -13,6 +14,7 @@ import pytest
 
 from millpond import OptionError, Pool
 from millpond.events import WorkerStarted, WorkerStopped
+from millpond.pool import upkeep
 from tests.pool import tasks
 from tests.pool.conftest import Heard
 from tests.pool.tasks import PATIENCE, Gate, answers, eventually, holder
@@ -337,3 +339,21 @@ def test_a_pool_resized_over_and_over_loses_nothing(kind: str, new_pool: MakePoo
         futures += [pool.submit(tasks.square, next(numbers)) for _ in range(40)]
         pool.resize(size)
     assert answers(futures) == [n * n for n in range(200)]
+
+
+# --- shared memory -------------------------------------------------------------------------------------
+def test_a_worker_at_rest_holds_no_shared_memory_for_large_arguments_and_results(
+    new_pool: MakePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "ARENA_REST", 0.2)
+    pool = new_pool(1)
+    data = os.urandom(20 << 20)
+    assert pool.submit(tasks.identity, data).result(PATIENCE) == data
+    [link] = pool._engine.links.values()  # type: ignore[union-attr]
+
+    def held() -> int:
+        return os.fstat(link.page.descriptor).st_blocks * 512
+
+    eventually(lambda: held() < 1 << 20)
+    for _ in range(5):  # the arenas go round
+        assert pool.submit(tasks.identity, data).result(PATIENCE) == data

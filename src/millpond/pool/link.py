@@ -68,6 +68,7 @@ class Link:
     ready = False  # and can be watched: it may be given tasks
     draining: str | None = None  # gets no more tasks, and why
     leaving_at: float | None = None  # EXIT was sent
+    swollen = False  # large buffers have gone through its arenas since they were last emptied
     late = False  # in leaving: its stack was asked for
     evicted = False  # and it was killed
     killed_for: str | None = None
@@ -202,6 +203,7 @@ class Link:
             table, inline = tail_table(list(buffers)), [part.raw for part in buffers]
         else:
             task.region, offset = region
+            self.swollen = True
             table = copy_in(buffers, self.page.arena_in, offset)
         number, submitted, function, length, flags = wire.TASK.unpack_from(task.body)
         header = wire.TASK.pack(number, submitted, function, length + len(table), flags)
@@ -344,6 +346,7 @@ class Link:
         buffers = take_buffers(table, count, self.page.arena_out, frame.tail, views=False, lasting=True)
         if count and wire.BUFFER.unpack_from(table)[0] >= 0:
             self.page.words[layout.ARENA_FREED] += 1
+            self.swollen = True
         task = self.inflight.pop(number, None)
         if task is None:
             self.stray = True

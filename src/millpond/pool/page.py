@@ -107,6 +107,10 @@ class Page:
         """How much stack has been dumped so far."""
         return os.fstat(self.descriptor).st_size - STACK
 
+    def empty_arenas(self) -> None:
+        """Give the arenas' memory back to the system; no task is here, and no answer waits to be read."""
+        self.memory.madvise(mmap.MADV_REMOVE, ARENA_IN, STACK - ARENA_IN)
+
     def close(self) -> None:
         """Unmap and close; safe to call once."""
         for part in (self.words, self.ring, self.arena_in, self.arena_out, self.view):

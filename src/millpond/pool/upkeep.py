@@ -33,6 +33,7 @@ from millpond.rules.crew import Bounds, Crew, plan
 from millpond.rules.dispatch import Load, in_the_way_for, victim
 from millpond.rules.restart import after_death, after_success
 
+ARENA_REST = 5.0  # seconds at rest after which a worker's arenas are emptied
 EXIT_CODE_WAIT = 2.0  # how long the exit code may lag behind the pidfd
 MOST_LOSSES = 2  # a task that was there each time the template died is the likely reason
 
@@ -102,6 +103,18 @@ class Upkeep(Starting, Stopping, Departing):
         self._check_memory(link)
         self._see_off(link)
         self._watch_driver(link)
+        self._empty_arenas(link)
+
+    def _empty_arenas(self, link: Link) -> None:
+        """Large arguments and results leave up to 128 MB of shared memory behind, which a worker at rest does
+        not need."""
+        if not link.swollen or link.inflight or not link.ready or link.gone_at is not None:
+            return
+        if self.now - link.idle_since < ARENA_REST:
+            self.by(link.idle_since + ARENA_REST)
+            return
+        link.swollen = False
+        link.page.empty_arenas()
 
     def _ask_for_exit_code(self, gone_at: float) -> None:
         """A starter without a descriptor cannot tell when it knows more: a fork server writes the exit code
