@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from millpond import Pool, TaskTimeout
 from millpond.events import WorkerStalled, WorkerStopped
 from tests.pool import wedges
 from tests.pool.conftest import Heard
-from tests.pool.tasks import identity, pid_of
+from tests.pool.tasks import Gate, identity, note_or_hold, pid_of
 
 LONG = 120.0  # seconds; a standing worker is found after 8 of its own
 
@@ -103,3 +104,28 @@ def test_a_pool_ends_although_a_worker_that_must_leave_is_stopped(new_pool: Pool
     os.kill(stopped, signal.SIGSTOP)
     pool.shutdown()
     assert not pool.statistics().workers
+
+
+def test_health_names_a_worker_that_stands_still(new_pool: Pools) -> None:
+    pool = new_pool(1)
+    stopped = pool.submit(pid_of).result(LONG)
+    os.kill(stopped, signal.SIGSTOP)
+    waiting = pool.submit(identity, 1)
+    while pool.health().status == "ok":
+        assert not waiting.done()
+    assert f"worker {stopped} begins none of its tasks: it is stopped" in pool.health().reasons[0]
+    assert waiting.result(LONG) == 1
+    assert pool.health().status == "ok"
+
+
+def test_a_task_behind_a_long_one_has_another_worker_started(
+    new_pool: Pools, gate: Gate, journal: Path
+) -> None:
+    pool = new_pool(2, min_workers=1)
+    for number in range(50):  # so that it is known to be short, and travels in batches
+        pool.submit(note_or_hold, None, journal, number).result(LONG)
+    mixed = [pool.submit(note_or_hold, gate.folder if n == 0 else None, journal, n) for n in range(20)]
+    gate.arrive()
+    assert [future.result(LONG) for future in mixed[1:]] == list(range(1, 20))
+    gate.let_pass()
+    assert mixed[0].result(LONG) == 0

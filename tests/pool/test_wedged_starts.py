@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,9 +11,10 @@ import pytest
 
 from millpond import Pool, PoolDegraded
 from millpond.events import PoolBecameDegraded, WorkerFailedToStart
+from millpond.pool.crew_control import CrewControl
 from tests.pool import wedges
 from tests.pool.conftest import Heard
-from tests.pool.tasks import identity
+from tests.pool.tasks import identity, pid_of
 
 LONG = 120.0
 Listen = Callable[[Pool], Heard]
@@ -77,3 +79,13 @@ def test_a_start_that_is_stopped_by_a_signal_is_replaced(new_pool: Pools, tmp_pa
     assert [pool.submit(identity, number).result(LONG) for number in range(20)] == list(range(20))
     for row in pool.statistics().workers:
         assert row.pid is None or row.pid > 0
+
+
+def test_a_template_that_is_stopped_goes_on_when_it_is_needed(new_pool: Pools) -> None:
+    pool = new_pool(1)
+    first = pool.submit(pid_of).result(LONG)
+    engine = pool._engine
+    assert isinstance(engine, CrewControl)
+    os.kill(engine.upkeep.starter.pid, signal.SIGSTOP)
+    os.kill(first, signal.SIGKILL)
+    assert pool.submit(pid_of).result(LONG) != first

@@ -190,7 +190,8 @@ class WorkerUp(NamedTuple):
 
 
 class WorkerGone(NamedTuple):
-    """A worker ended: idle, resize, jobs, memory, age, timeout, killed, stray, changed, shutdown or died."""
+    """A worker ended: idle, resize, jobs, memory, age, timeout, killed, stalled, start, stray, changed,
+    shutdown or died."""
 
     pool: str
     worker: int

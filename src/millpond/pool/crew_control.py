@@ -97,6 +97,7 @@ class CrewControl(Driving):
             starts=self.starts,
             queued=len(self.queue) + len(self.returned) + len(self.inbox),
             slots=self.most * self.options.concurrency,
+            troubles=[] if self.upkeep is None else self.upkeep.standing.troubles(),
         )
 
     # --- steering -----------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ has begun. Runs in the dispatcher with the engine's lock held; `rules/stall.py` 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 
 from millpond.errors import PoolError, TaskTimeout
@@ -20,7 +21,9 @@ from millpond.pool.task import Task
 from millpond.rules.stall import SUSPECT, WEIGH, Stall, judge, patience, reason, weigh
 
 STACK_WAIT = 0.25  # seconds that a worker about to be killed has for its stack
+SLOW_FORK = 1.0  # seconds after which what forks workers is looked at: it may have been stopped
 DYING = 5.0  # seconds after its SIGKILL that a worker has to be gone
+LONG_START = 30.0  # seconds after which a start is shown as a trouble
 MOST_HALTS = 2  # workers that may stand still over what one task needs, before the task fails
 
 
@@ -70,10 +73,12 @@ class Standing:
     def _look_at_starting(self, link: Link) -> float:
         """A start that does not end: its stack is asked for, then it is killed and counts as failed."""
         limit = self.engine.options.start_timeout
-        if limit is None:
-            return math.inf
-        due = link.born_at + limit
+        due = math.inf if limit is None else link.born_at + limit
         if self.now < due:
+            if link.pidfd is None:  # nothing has been forked for it yet
+                if self.now - link.born_at >= SLOW_FORK and self.engine.upkeep.starter is not None:
+                    self.engine.upkeep.starter.urge()
+                return min(due, self.now + SLOW_FORK)
             return due
         if link.stall is None:
             link.stall = Stall((), self.now, self.now)
@@ -130,6 +135,19 @@ class Standing:
         if link.page.words[layout.TAKING_IN]:
             link.needy = next(iter(link.inflight.values()), None)
         self.engine.returned.extendleft(reversed(link.recall()))
+
+    def troubles(self) -> list[str]:
+        """A sentence for each worker that stands still or has been starting for long; needs no lock."""
+        found, now = [], time.monotonic()
+        for link in tuple(self.engine.links.values()):
+            stall, starting = link.stall, now - link.born_at
+            if link.killed_at is not None or link.gone_at is not None:
+                continue
+            if not link.ready and starting > LONG_START:
+                found.append(f"worker {link.identity} has been starting for {starting:.0f} s")
+            elif stall is not None and stall.moved:
+                found.append(f"worker {link.pid} begins none of its tasks: {reason(stall.sight)}")
+        return found
 
     def _kill(self, link: Link, stall: Stall) -> None:
         engine = self.engine

@@ -24,8 +24,10 @@ from millpond.pool import template
 from millpond.pool.kernel import memfd_create, pidfd_open
 from millpond.pool.options import FROZEN, is_frozen
 from millpond.pool.remote import text_of
+from millpond.pool.system import sight
 from millpond.pool.template import Ends
 from millpond.pool.worker import Initializer
+from millpond.rules.stall import STOPPED
 
 # The working directory comes off the path before the first import: a ./socket.py there is not ours to run
 BOOT = (
@@ -85,6 +87,12 @@ class Starter(Protocol):
     def reports(self) -> list[Report]:
         """What has happened since the last call; never blocks."""
 
+    def urge(self) -> None:
+        """Let what starts workers go on, if it is stopped."""
+
+    def abandon(self) -> None:
+        """It has started nothing in time: have the next starter not depend on what hangs."""
+
     def close(self) -> None:
         """Let go of everything. All workers have ended."""
 
@@ -137,6 +145,7 @@ class Hub:
         self._environment = environment
         self._lock = threading.Lock()
         self._template: TemplateProcess | None = None
+        self._is_up = False  # it has imported what it preloads, so some pool may have workers of it
 
     def attach(self) -> tuple[socket.socket, int]:
         """A socket for one more pool's orders, and the process that hears them."""
@@ -146,6 +155,7 @@ class Hub:
                 self._template = None
             if self._template is None:
                 self._template = TemplateProcess(self._preload, fenced=True, environment=self._environment)
+                self._is_up = False
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
                 order = template.ORDER.pack(template.ATTACH, 0)
@@ -159,10 +169,19 @@ class Hub:
         with self._lock:
             try:
                 while self._template is not None and (data := self._template.control.recv(1 << 16)):
+                    self._is_up = self._is_up or data[0] == template.UP
                     found.append(data)
             except OSError:
                 pass
         return found
+
+    def abandon(self) -> None:
+        """End a template that hangs in its imports, before which no pool can have a worker of it."""
+        with self._lock:
+            if self._template is not None and not self._is_up:
+                self._template.process.kill()
+                self._template.close()
+                self._template = None
 
     def close(self) -> None:
         """End the template; every pool is gone."""
@@ -222,6 +241,19 @@ class TemplateStarter:
 
     def _about_itself(self, hub: Hub) -> list[Report]:
         return [report for data in hub.said() for report in _about(data)]
+
+    def urge(self) -> None:
+        """A template that was stopped by a signal goes on: to end it would end all its workers."""
+        if sight(self.pid).state == STOPPED:
+            os.kill(self.pid, signal.SIGCONT)
+
+    def abandon(self) -> None:
+        """End the template, unless another pool may have workers of it."""
+        if self._hub is not None:
+            self._about_itself(self._hub)
+            self._hub.abandon()
+        elif self._own is not None:
+            self._own.process.kill()
 
     def close(self) -> None:
         """No more orders: the workers that are left go, and the template with the last of its pools."""
@@ -300,6 +332,12 @@ class ContextStarter:
                 process.close()
                 news.append(Ended(identity, 1, code))
         return news
+
+    def urge(self) -> None:
+        """Nothing: this process starts them."""
+
+    def abandon(self) -> None:
+        """Nothing: each is started by itself."""
 
     def close(self) -> None:
         """Reap whatever is left."""

@@ -270,9 +270,10 @@ class Starting(Round):
             if link.pidfd is not None:
                 self.engine.epoll.unregister(link.pidfd)
             elif link.killed_for == "start" and not any(other.ready for other in self.engine.links.values()):
-                self.lose_starter(
-                    link.start_error
-                )  # the template hangs, in a preload perhaps, with no worker to lose
+                # The template hangs, in a preload perhaps, and has no worker to lose
+                if self.starter is not None:
+                    self.starter.abandon()
+                self.lose_starter(link.start_error)
         self._reports()
 
     def lose_starter(self, cause: str) -> None:

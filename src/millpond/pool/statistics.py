@@ -157,13 +157,22 @@ class Tally:
 BACKED_UP = 5  # a queue this many times the workers is worth a warning
 
 
-def health(*, closed: bool, starts: Starts, queued: int, slots: int, failure: str = "") -> Health:
+def health(
+    *,
+    closed: bool,
+    starts: Starts,
+    queued: int,
+    slots: int,
+    failure: str = "",
+    troubles: Sequence[str] = (),
+) -> Health:
     """ok, degraded or failed, with a sentence for each reason; `failure` is why it closed by itself."""
     if closed:
         return Health("failed", (failure or "the pool has been shut down",))
     reasons: list[str] = []
     if starts.failures:
         reasons.append(f"{starts.failures} worker starts in a row have failed: {starts.cause.strip()}")
+    reasons += troubles
     status = "degraded" if reasons else "ok"
     if queued > BACKED_UP * slots:
         reasons.append(f"the queue backs up: {queued} tasks wait for {slots} slots")

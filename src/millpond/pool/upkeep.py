@@ -30,8 +30,8 @@ from millpond.pool.system import oom_kills
 from millpond.pool.task import ChunkBroken, Task
 from millpond.rules.blame import may_retry, toll
 from millpond.rules.crew import Bounds, Crew, plan
-from millpond.rules.dispatch import Load, in_the_way_for, victim
-from millpond.rules.restart import after_death, after_success
+from millpond.rules.dispatch import UNHURRIED, Load, in_the_way_for, victim
+from millpond.rules.restart import after_death, after_success, may_start
 
 ARENA_REST = 5.0  # seconds at rest after which a worker's arenas are emptied
 EXIT_CODE_WAIT = 2.0  # how long the exit code may lag behind the pidfd
@@ -351,7 +351,7 @@ class Upkeep(Starting, Stopping, Departing):
                 engine.begin(task, self.now)  # finds it too old
 
     def _share(self) -> None:
-        """Free hands take what others hold and have not begun."""
+        """Idle workers take what others hold and have not begun; so does one that may still be started."""
         engine = self.engine
         loads = [load for link in engine.links.values() if (load := self._load(link)).unbegun]
         free = len(engine.idle)
@@ -360,6 +360,11 @@ class Upkeep(Starting, Stopping, Departing):
             free = sum(
                 1 for link in engine.links.values() if link.identity not in stuck and engine.has_room(link)
             )
+        if not free and loads and self._may_grow():
+            # A worker costs more than a recall: not for a task that is in the way for a moment only. Shown in
+            # test_a_task_behind_a_long_one_has_another_worker_started
+            loads, free = [load for load in loads if load.running_for >= UNHURRIED], 1
+            self.by(self.now + LOOK)
         if not free or not loads:
             return
         chosen = victim(free, engine.waiting(), loads)
@@ -367,6 +372,11 @@ class Upkeep(Starting, Stopping, Departing):
             engine.returned.extendleft(reversed(engine.links[chosen].recall()))
             engine.turn(self.now)
         self.by(self.now + TICK)
+
+    def _may_grow(self) -> bool:
+        engine = self.engine
+        most = engine.most if engine.wanted is None else min(engine.most, engine.wanted)
+        return engine.live < most and may_start(engine.starts, self.now)
 
     def _load(self, link: Link) -> Load:
         """How much a worker holds that it has not begun, and for how long nothing has moved."""
