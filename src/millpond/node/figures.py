@@ -16,8 +16,8 @@ from millpond.rules.health import is_live, is_ready
 STORE_RETRIES = ("deadlock", "serialization", "session", "silence")
 STORE_ERRORS = {"StoreBusy": "busy", "StoreUnavailable": "unavailable", "OutcomeUnknown": "unknown"}
 WORKER_ENDS = (
-    "idle", "resize", "tasks", "memory", "age", "timeout", "killed", "stray", "changed", "shutdown",
-    "recycled", "died", "other",
+    "idle", "resize", "tasks", "memory", "age", "timeout", "killed", "stalled", "start", "stray", "changed",
+    "shutdown", "recycled", "died", "other",
 )  # fmt: skip
 
 
