@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,9 +14,11 @@ import pytest
 from millpond import Pool, PoolDegraded
 from millpond.events import PoolBecameDegraded, WorkerFailedToStart
 from millpond.pool.crew_control import CrewControl
+from millpond.pool.start import TemplateProcess
 from tests.pool import wedges
 from tests.pool.conftest import Heard
 from tests.pool.tasks import identity, pid_of
+from tests.pool.test_faults import wait_until_dead
 
 LONG = 120.0
 Listen = Callable[[Pool], Heard]
@@ -89,3 +93,60 @@ def test_a_template_that_is_stopped_goes_on_when_it_is_needed(new_pool: Pools) -
     os.kill(engine.upkeep.starter.pid, signal.SIGSTOP)
     os.kill(first, signal.SIGKILL)
     assert pool.submit(pid_of).result(LONG) != first
+
+
+HANGING_PRELOAD = """
+import os, sys
+from millpond import Pool
+from tests.pool.tasks import identity
+os.environ["WEDGED_PRELOAD"], os.environ["WEDGED_HOW"] = sys.argv[1:]
+Pool(1, preload=["tests.pool.announced_preload"]).submit(identity, 1).result()
+"""
+
+
+@pytest.mark.parametrize("how", ["sleeps", "spins in C", "keeps the interpreter's lock"])
+def test_a_template_that_hangs_in_a_preload_ends_with_its_killed_parent(tmp_path: Path, how: str) -> None:
+    announced = tmp_path / "announced"
+    os.mkfifo(announced)
+    script = tmp_path / "script.py"
+    script.write_text(HANGING_PRELOAD)
+    command = [sys.executable, str(script), str(announced), how]
+    with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": os.getcwd()}) as parent:
+        template = int(announced.read_text())
+        parent.kill()
+    try:
+        assert wait_until_dead([template], 20)
+    finally:
+        wedges.kill_if_alive(template)
+
+
+def test_to_close_a_template_that_hangs_in_a_preload_does_not_wait_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    template = TemplateProcess(("tests.pool.wedged_preload",), fenced=False)
+    wait = template.process.wait
+
+    def wait_long(timeout: float | None = None) -> int:
+        try:
+            return wait(20)
+        except subprocess.TimeoutExpired:
+            pytest.fail("it was waited for, and hangs")
+
+    monkeypatch.setattr(template.process, "wait", wait_long)
+    try:
+        template.close()
+    finally:
+        wedges.kill_if_alive(template.process.pid)
+    assert template.process.returncode == -signal.SIGKILL
+
+
+def test_to_close_a_template_that_is_stopped_lets_it_end(new_pool: Pools) -> None:
+    pool = new_pool(1)
+    worker = pool.submit(pid_of).result(LONG)
+    engine = pool._engine
+    assert isinstance(engine, CrewControl)
+    template = engine.upkeep.starter._own.process
+    os.kill(template.pid, signal.SIGSTOP)
+    pool.shutdown()
+    assert template.returncode == 0
+    assert wait_until_dead([worker], 20)

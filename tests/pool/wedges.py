@@ -6,6 +6,7 @@ Each is a task that ends in good order and leaves something behind, or returns i
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import os
 import re
@@ -118,3 +119,9 @@ async def in_a_callback_of_the_loop(how: str) -> None:
 
 async def in_a_destructor_on_the_loop(how: str) -> Any:
     return Hanging(how)
+
+
+def kill_if_alive(pid: int) -> None:
+    """For a test that has failed: leave nothing behind."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)

@@ -6,6 +6,7 @@ question to `rules/`. Every method is called from the dispatcher thread only.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import marshal
 import os
@@ -126,10 +127,27 @@ class TemplateProcess:
                 process_group=0,  # Ctrl-C in a terminal must not reach it
             )
         self.control.setblocking(False)
+        self.is_up = False  # it has imported what it preloads, and may have forked workers
+
+    def note(self, report: bytes) -> None:
+        """Remember from a report of the template that it is up."""
+        self.is_up = self.is_up or report[:1] == bytes([template.UP])
 
     def close(self) -> None:
-        """End-of-file tells the template to go; it takes leftovers along."""
+        """End-of-file ends the template, which takes along what its workers left behind.
+
+        A template that is not up may hang in a preload, and this runs with the engine's lock held: it is
+        killed at once, since it has no workers. One that is stopped goes on, or the wait would be in vain.
+        """
+        if not self.is_up:
+            with contextlib.suppress(OSError):
+                self.note(self.control.recv(1))  # the first report is the one that tells
         self.control.close()
+        if self.process.poll() is None:
+            if self.is_up:
+                os.kill(self.process.pid, signal.SIGCONT)
+            else:
+                template.kill_group(self.process.pid)
         try:
             self.process.wait(2)
         except subprocess.TimeoutExpired:
@@ -145,7 +163,6 @@ class Hub:
         self._environment = environment
         self._lock = threading.Lock()
         self._template: TemplateProcess | None = None
-        self._is_up = False  # it has imported what it preloads, so some pool may have workers of it
 
     def attach(self) -> tuple[socket.socket, int]:
         """A socket for one more pool's orders, and the process that hears them."""
@@ -155,7 +172,6 @@ class Hub:
                 self._template = None
             if self._template is None:
                 self._template = TemplateProcess(self._preload, fenced=True, environment=self._environment)
-                self._is_up = False
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
                 order = template.ORDER.pack(template.ATTACH, 0)
@@ -169,7 +185,7 @@ class Hub:
         with self._lock:
             try:
                 while self._template is not None and (data := self._template.control.recv(1 << 16)):
-                    self._is_up = self._is_up or data[0] == template.UP
+                    self._template.note(data)
                     found.append(data)
             except OSError:
                 pass
@@ -178,8 +194,7 @@ class Hub:
     def abandon(self) -> None:
         """End a template that hangs in its imports, before which no pool can have a worker of it."""
         with self._lock:
-            if self._template is not None and not self._is_up:
-                self._template.process.kill()
+            if self._template is not None and not self._template.is_up:
                 self._template.close()
                 self._template = None
 
@@ -231,6 +246,8 @@ class TemplateStarter:
                 broken = [] if self._hub is None else self._about_itself(self._hub)
                 found += broken or [Broken(f"the template process {self.pid} ended")]
                 return found
+            if self._own is not None:
+                self._own.note(data)
             what, identity, pid, status = template.REPORT.unpack_from(data)
             if what == template.STARTED:
                 found.append(_started(identity, pid, descriptors))

@@ -315,11 +315,24 @@ def kill_group(pid: int) -> None:
             continue
 
 
+def _die_with_the_owner(number: int) -> None:
+    """The signal that the kernel sends when the owner ends; 0 for none.
+
+    A preload may hang, and then nothing here looks at the owner: without the signal the template would
+    outlive an owner that was killed. Shown in
+    test_a_template_that_hangs_in_a_preload_ends_with_its_killed_parent.
+    The signal also comes when only the thread ends that started the template, the dispatcher of one of its
+    pools. So it holds only during the preload: afterwards the template looks for its owner itself.
+    """
+    _prctl(PR_SET_PDEATHSIG, number)
+
+
 def run(control: socket.socket, owner: int, settings: dict[str, Any]) -> None:
     """Entry point of the template process."""
     sys.argv[:] = settings["argv"]
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # an owner that blocks SIGCHLD would keep ends from us
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
+    _die_with_the_owner(signal.SIGKILL)
     try:
         template = Template(control, owner, fenced=bool(settings["fenced"]))
     except ProcessLookupError:  # the owner is gone already
@@ -334,6 +347,7 @@ def run(control: socket.socket, owner: int, settings: dict[str, Any]) -> None:
         text = traceback.format_exc().encode()[-60_000:]
         control.send(REPORT.pack(BROKEN, 0, 0, 0) + text)
         os._exit(71)
+    _die_with_the_owner(0)
     found = left_open(control.fileno()) if settings["preload"] else ""
     fresh_main()
     settle_down()
