@@ -8,6 +8,7 @@ import pytest
 
 from millpond.rules.stall import (
     KILL,
+    LATE,
     MOVE,
     READY,
     SLEEPING,
@@ -17,6 +18,7 @@ from millpond.rules.stall import (
     Sight,
     Stall,
     judge,
+    lateness,
     patience,
     reason,
     weigh,
@@ -74,3 +76,11 @@ def test_the_reason_says_what_can_be_seen_from_outside() -> None:
     assert "stopped" in reason(Sight(STOPPED, 0.0))
     assert "computes" in reason(Sight(READY, 0.0))
     assert "waits" in reason(None)
+
+
+def test_a_round_that_lasts_is_a_trouble_and_a_short_one_or_none_is_not() -> None:
+    assert lateness(None, 1000.0, "") is None
+    assert lateness(100.0, 100.0 + LATE / 2, "") is None
+    assert lateness(100.0, 104.0, "f (a.py:3)") == (
+        "the dispatcher has not come round for 4 s, in f (a.py:3): the pool waits for it"
+    )

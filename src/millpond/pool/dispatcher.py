@@ -62,7 +62,9 @@ def _round(engine: Engine, upkeep: Upkeep) -> bool:
     # Also when something is due already: a round that is due again and again must not keep the death of a
     # worker from being seen. Shown in test_a_pool_ends_although_a_worker_that_must_leave_is_stopped
     wait = engine.wake_at - time.monotonic()
+    engine.round_since = None
     events = engine.epoll.poll(max(0.0, min(wait, 60.0)))
+    engine.round_since = time.monotonic()
     if any(descriptor == engine.bell for descriptor, _ in events):
         with contextlib.suppress(BlockingIOError):
             eventfd_read(engine.bell)

@@ -25,6 +25,7 @@ class Settling:
     def __init__(self) -> None:
         self.unsettled: deque[Answer] = deque()  # answers whose futures wait for their value
         self.later = Notices()  # callbacks for the dispatcher to run, and waiters for it to tell
+        self.round_since: float | None = None  # when the dispatcher began its present round; None between two
 
     def wake(self) -> None:
         """Have the dispatcher take a turn."""

@@ -8,6 +8,7 @@ has begun. Runs in the dispatcher with the engine's lock held; `rules/stall.py` 
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable
 
@@ -18,7 +19,7 @@ from millpond.pool.engine import LOOK, Engine, logger
 from millpond.pool.link import Link
 from millpond.pool.system import sight
 from millpond.pool.task import Task
-from millpond.rules.stall import SUSPECT, WEIGH, Stall, judge, patience, reason, weigh
+from millpond.rules.stall import SUSPECT, WEIGH, Stall, judge, lateness, patience, reason, weigh
 
 STACK_WAIT = 0.25  # seconds that a worker about to be killed has for its stack
 SLOW_FORK = 1.0  # seconds after which what forks workers is looked at: it may have been stopped
@@ -147,7 +148,18 @@ class Standing:
                 found.append(f"worker {link.identity} has been starting for {starting:.0f} s")
             elif stall is not None and stall.moved:
                 found.append(f"worker {link.pid} begins none of its tasks: {reason(stall.sight)}")
-        return found
+        late = lateness(self.engine.round_since, now, "")
+        if late is not None:
+            late = lateness(self.engine.round_since, now, self._place())
+        return found if late is None else [late, *found]
+
+    def _place(self) -> str:
+        """Where the dispatcher's thread is at this moment."""
+        thread = None if self.engine.dispatcher is None else self.engine.dispatcher()
+        frame = None if thread is None else sys._current_frames().get(thread.ident or 0)
+        if frame is None:
+            return ""
+        return f"{frame.f_code.co_qualname} ({frame.f_code.co_filename}:{frame.f_lineno})"
 
     def _kill(self, link: Link, stall: Stall) -> None:
         engine = self.engine

@@ -17,6 +17,7 @@ WEIGH = 0.25  # seconds between two looks at it
 MOVE = 1.0  # unused seconds after which its tasks go to others
 KILL = 8.0  # and after which it is killed
 WAITS_FOR_DISK = 0.25  # the part that counts of the time in which it waits for the disk: that may be slow
+LATE = 3.0  # seconds that one round of the dispatcher may take before it is shown as a trouble
 
 STOPPED, SLEEPING, WAITING, READY = "stopped", "sleeping", "waiting", "ready"
 
@@ -89,3 +90,12 @@ def reason(sight: Sight | None) -> str:
         WAITING: "it waits for the disk or is frozen",
         READY: "its code computes something else without end",
     }[state]
+
+
+def lateness(began: float | None, now: float, place: str) -> str | None:
+    """A sentence when the dispatcher's present round has lasted for long; None between two rounds. It runs
+    code of the program: callbacks of futures, subscribers, the unpickling of results."""
+    if began is None or now - began < LATE:
+        return None
+    where = f", in {place}" if place else ""
+    return f"the dispatcher has not come round for {now - began:.0f} s{where}: the pool waits for it"
