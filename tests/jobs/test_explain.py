@@ -30,7 +30,11 @@ def parent(number, state):
 
 
 SITUATIONS = {
-    "claimed": (job(started_at=None), Facts(), "Node host-1-a has claimed it and will begin it soon."),
+    "claimed": (
+        job(started_at=None),
+        Facts(),
+        "Node host-1-a has claimed it and begins it when a worker for it is free.",
+    ),
     "running": (job(), Facts(), "It has run for 30 min on node host-1-a."),
     "ending": (
         job(cancelling=True),
@@ -172,3 +176,30 @@ AT_MOST = "and pool 'images' is at its maximum: `millpond pools set images --wor
 def test_a_job_behind_a_full_pool_is_told_so(nodes, ending):
     it = job(state=JobState.QUEUED)
     assert why(it, [], Facts(), NOW, live=live(nodes)).endswith(ending)
+
+
+class Reported(NamedTuple):
+    """A node's record, with one pool that is in trouble."""
+
+    info: bytes
+    lease_left: float = 10.0
+    sealed: bool = False
+
+
+STANDS_STILL = "worker 7 begins none of its tasks: it is stopped by a signal or a debugger"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "ending"),
+    [
+        (1, f"has not begun it; its pool 'default' is degraded: {STANDS_STILL}."),
+        (2, "begins it when a worker for it is free."),
+    ],
+)
+def test_of_a_claimed_job_whose_worker_stands_still_it_is_not_told_that_it_begins_soon(
+    nodes: int, ending: str
+) -> None:
+    pool = {"name": "default", "queues": ["images"], "status": "degraded", "reasons": [STANDS_STILL]}
+    record = Reported(json.dumps({"report": {"pools": [pool]}}).encode())
+    sentence = why(job(started_at=None), [], Facts(), NOW, live=live([record] * nodes))
+    assert sentence == f"Node host-1-a has claimed it and {ending}"

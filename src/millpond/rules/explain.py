@@ -82,8 +82,19 @@ def _running(job: Job, now: Instant, live: Sequence[Known]) -> str:
         if job.id in node.unrecorded:
             return f"It has ended on node {job.node}, but {node.unrecorded[job.id]}."
     if job.started_at is None:
-        return f"Node {job.node} has claimed it and will begin it soon{ending}."
+        return f"Node {job.node} has claimed it and {_not_begun(job, live)}{ending}."
     return f"It has run for {_since(job.started_at, now)} on node {job.node}{ending}."
+
+
+def _not_begun(job: Job, live: Sequence[Known]) -> str:
+    """What a claimed job waits for: a worker that stands still or does not start, if that is in the reports.
+    They do not name their node, so with several nodes for the queue the trouble may be another one's."""
+    serving = [crews for node in live if (crews := node.crews(job.queue))]
+    if len(serving) == 1:
+        for crew in serving[0]:
+            if crew.status != "ok" and crew.reasons:
+                return f"has not begun it; its pool {crew.name!r} is {crew.status}: {crew.reasons[0]}"
+    return "begins it when a worker for it is free"
 
 
 def _scheduled(job: Job, now: Instant) -> str:

@@ -41,6 +41,8 @@ class Crew(msgspec.Struct, frozen=True):
     concurrency: int = 1
     running: int = 0
     count: int = 0  # workers
+    status: str = "ok"
+    reasons: tuple[str, ...] = ()
 
 
 class _Report(msgspec.Struct, frozen=True):
