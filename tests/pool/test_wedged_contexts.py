@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable
+from multiprocessing import forkserver
 
 import pytest
 
@@ -44,3 +45,18 @@ def test_a_result_whose_destructor_hangs_holds_up_no_other_task_of_a_context(
     assert first.result(LONG) == ""
     assert [future.result(LONG) for future in others] == [0, 1, 2, 3]
     heard.wait_for(WorkerStopped, reason="stalled")
+
+
+def test_health_is_degraded_while_a_stopped_fork_server_holds_up_a_start(new_pool: Pools) -> None:
+    pool = new_pool(1, mp_context=multiprocessing.get_context("forkserver"))
+    worker = pool.submit(pid_of).result(LONG)
+    server = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+    os.kill(server, signal.SIGSTOP)
+    try:
+        os.kill(worker, signal.SIGKILL)
+        while pool.health().status == "ok":
+            pass
+        assert "forkserver.py" in pool.health().reasons[0]  # the place where the dispatcher waits
+    finally:
+        os.kill(server, signal.SIGCONT)
+    assert pool.submit(pid_of).result(LONG) != worker
