@@ -168,6 +168,34 @@ class ThreadPoolExecutorPeer(ExecutorPeer):
         self.executor = self.load().ThreadPoolExecutor(workers)
 
 
+class AtOnce:
+    """No pool at all: each call is made at `submit`. What is left is the standard library's own waiting."""
+
+    def submit(self, function: Function, *args: Any) -> Any:
+        from concurrent.futures import Future
+
+        future: Future[Any] = Future()
+        future.set_result(function(*args))
+        return future
+
+    def shutdown(self) -> None:
+        pass
+
+
+class AtOncePeer(ExecutorPeer):
+    """The bound of every ratio: a pool whose tasks cost nothing could not be gathered faster."""
+
+    name = "at-once"
+    label = "no pool, called at submit"
+    module = "concurrent.futures"
+    standard = True
+    only = frozenset({"gather"})
+
+    def open(self, workers: int, *, recycle_after: int | None = None) -> None:
+        executor: Any = AtOnce()
+        self.executor = executor
+
+
 class MillpondThreadPeer(ExecutorPeer):
     name = "millpond-thread"
     label = 'millpond.Pool(kind="thread")'
@@ -236,6 +264,7 @@ PROCESS_POOLS: tuple[type[Peer], ...] = (
     MillpondPeer,
 )
 OTHER_KINDS: tuple[type[Peer], ...] = (
+    AtOncePeer,
     ThreadPoolExecutorPeer,
     MillpondThreadPeer,
     AiomultiprocessPeer,

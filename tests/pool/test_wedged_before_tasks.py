@@ -45,3 +45,26 @@ def test_what_hangs_as_it_is_unpickled_ends_its_own_task_and_no_other(
     command = [sys.executable, str(script), how, timeout]
     done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
     assert done.stdout.split() == [error, "190"], done.stderr
+
+
+ONE_AT_A_TIME = (
+    HANGS.partition("if __name__")[0]
+    + """
+if __name__ == "__main__":
+    pool = Pool(3)
+    first = pool.submit(poisoned)
+    until = time.monotonic() + 6  # longer than it takes to move a task from worker to worker
+    while time.monotonic() < until:
+        assert pool.submit(harmless, 7).result(60) == 7
+    print("answered")
+    pool.kill_workers()
+"""
+)
+
+
+def test_what_one_task_needs_holds_up_one_worker_at_a_time(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(ONE_AT_A_TIME)
+    command = [sys.executable, str(script), "sleep"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    assert done.stdout.split() == ["answered"], done.stderr

@@ -1,5 +1,6 @@
 """The shared page: durations find their bucket, regions never overlap, both sides see the same words."""
 
+import ctypes
 import mmap
 import os
 from itertools import pairwise
@@ -68,6 +69,20 @@ def test_a_page_gives_back_its_descriptor_and_its_memory():
     with pytest.raises(OSError):
         os.fstat(descriptor)
     assert page.memory.closed
+
+
+def test_arenas_that_the_system_does_not_take_back_stay(monkeypatch):
+    """Locked memory cannot be given back. On a machine with large pages the arenas begin within one."""
+    page = Page.create("test")
+    libc = ctypes.CDLL(None, use_errno=True)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(page.arena_in))
+    assert libc.mlock(ctypes.c_void_p(start), ctypes.c_size_t(mmap.PAGESIZE)) == 0
+    page.arena_in[:4] = b"kept"
+    page.empty_arenas()
+    assert bytes(page.arena_in[:4]) == b"kept"
+    monkeypatch.setattr(mmap, "PAGESIZE", 65536)
+    page.empty_arenas()
+    page.arena_in[:4] = bytes(4)
 
 
 def test_a_page_that_cannot_be_mapped_leaves_no_descriptor(monkeypatch):

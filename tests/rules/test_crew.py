@@ -12,6 +12,7 @@ from millpond.rules.crew import (
     Crew,
     Plan,
     age_budget,
+    leave_used,
     leave_wait,
     memory_soft_limit,
     plan,
@@ -253,6 +254,11 @@ def test_a_pool_without_a_worker_gets_one_however_many_leave():
 
 
 def test_the_time_to_leave_runs_out():
-    assert leave_wait(10.0, 10.0) == LEAVE_WAIT
-    assert leave_wait(10.0, 10.0 + LEAVE_WAIT / 2) == LEAVE_WAIT / 2
-    assert leave_wait(10.0, 11.0 + LEAVE_WAIT) == 0.0
+    assert leave_wait(0.0) == LEAVE_WAIT
+    assert leave_wait(LEAVE_WAIT / 2) == LEAVE_WAIT / 2
+    assert leave_wait(1.0 + LEAVE_WAIT) == 0.0
+
+
+def test_time_in_which_nobody_looked_counts_for_two_looks_at_most():
+    assert leave_used(1.0, looked_at=10.0, now=10.25) == 1.25
+    assert leave_used(1.0, looked_at=10.0, now=3610.0) == 1.5  # the container was paused for an hour

@@ -12,6 +12,7 @@ from millpond.rules.dispatch import (
     SHARE_FROM,
     SLOW_ITEM,
     STALLED,
+    UNHURRIED,
     WATCH,
     WINDOW,
     Load,
@@ -61,6 +62,8 @@ def test_nothing_is_sent_behind_a_task_that_is_in_the_way():
 def test_of_bulky_tasks_one_runs_and_one_waits():
     assert [fits(held, 9.0, None, True) for held in (0, 1, 2, 3)] == [True, True, False, False]
     assert [hungry(held, 9.0, True) for held in (0, 1, 2, 3)] == [True, True, False, False]
+    assert hungry(1, 9.0, True, running_for=UNHURRIED / 2)
+    assert not hungry(1, 9.0, True, running_for=UNHURRIED)  # another worker is started for it instead
 
 
 @calm

@@ -10,7 +10,7 @@ from millpond.pool.engine import LOOK, logger
 from millpond.pool.link import Link
 from millpond.pool.round import Round
 from millpond.pool.stopping import STACK_WAIT
-from millpond.rules.crew import LEAVE_WAIT, leave_wait
+from millpond.rules.crew import LEAVE_WAIT, LOOK_AT_LEAVERS, leave_used, leave_wait
 
 
 class Departing(Round):
@@ -26,14 +26,16 @@ class Departing(Round):
         if link.draining is not None and not link.inflight and link.ready and link.leaving_at is None:
             link.leave(self.now)
         if link.leaving_at is not None and link.gone_at is None:
-            self._hurry(link, link.leaving_at)
+            self._hurry(link)
 
-    def _hurry(self, link: Link, told_at: float) -> None:
+    def _hurry(self, link: Link) -> None:
         """Kill a worker whose time to leave is over; its stack, asked for shortly before, says what it waits
         for."""
-        left = leave_wait(told_at, self.now)
+        link.leave_used = leave_used(link.leave_used, link.leave_looked_at or self.now, self.now)
+        link.leave_looked_at = self.now
+        left = leave_wait(link.leave_used)
         if left > STACK_WAIT:
-            self.by(self.now + left - STACK_WAIT)
+            self.by(self.now + min(left - STACK_WAIT, LOOK_AT_LEAVERS))
         elif left > 0:
             if not link.late:
                 link.late = True

@@ -51,6 +51,7 @@ class Driving(Engine):
     def _claim(self, link: Link) -> bool:
         if not self.lock.acquire(blocking=False):
             return False
+        self.holder = threading.get_ident()
         try:
             if link.closed or link.driven or link.out or link.reader.partial:
                 return False
@@ -61,6 +62,7 @@ class Driving(Engine):
                 self.epoll.modify(link.bell, 0)
             return True
         finally:
+            self.holder = 0
             self.lock.release()
             if self.inbox:
                 self.pump()

@@ -68,6 +68,8 @@ class Link:
     ready = False  # and can be watched: it may be given tasks
     draining: str | None = None  # gets no more tasks, and why
     leaving_at: float | None = None  # EXIT was sent
+    leave_used = 0.0  # seconds of its time to leave
+    leave_looked_at: float | None = None
     swollen = False  # large buffers have gone through its arenas since they were last emptied
     late = False  # in leaving: its stack was asked for
     evicted = False  # and it was killed
@@ -381,9 +383,22 @@ class Link:
         except BlockingIOError:
             return count
 
+    def takes_in(self) -> bool:
+        """Is it taking in what its first task needs, which has not begun?"""
+        return bool(self.page.words[layout.TAKING_IN]) and not self.running()
+
     def recall(self) -> list[Task]:
-        """Take back every task that has not begun, in the order it was sent."""
-        tasks = self.take_back(self.tickets_left())
+        """Take back every task that has not begun, in the order it was sent.
+
+        A task whose needs the worker is taking in stays: where they hang they would hang in the next worker,
+        too, and in one more with each recall, until none is left. Shown in
+        test_what_one_task_needs_holds_up_one_worker_at_a_time.
+        """
+        left = self.tickets_left()
+        if left and self.takes_in():
+            left -= 1
+            eventfd_write(self.tickets, 1)
+        tasks = self.take_back(left)
         if tasks:
             self.recalling = True
             self._send(wire.RESET, b"")

@@ -36,7 +36,7 @@ def hold(condition: Any) -> bool:
         elif thread is None or thread in _losers or now - seen_inside > PATIENCE:
             if thread is not None:
                 _losers.add(thread)
-            return False
+            return bool(condition.acquire(False))  # it may have been given back between the two looks
         if now - begun > LONGEST:
             return False
         if condition.acquire(True, LOOK):

@@ -10,6 +10,7 @@ one writer; a doorbell (an eventfd) or the worker's death orders the reader behi
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 
@@ -108,8 +109,13 @@ class Page:
         return os.fstat(self.descriptor).st_size - STACK
 
     def empty_arenas(self) -> None:
-        """Give the arenas' memory back to the system; no task is here, and no answer waits to be read."""
-        self.memory.madvise(mmap.MADV_REMOVE, ARENA_IN, STACK - ARENA_IN)
+        """Give the arenas' memory back to the system; no task is here, and no answer waits to be read.
+
+        Whole pages only, and the system may refuse (memory that is locked, other kernels): then they stay.
+        """
+        start = -(-ARENA_IN // mmap.PAGESIZE) * mmap.PAGESIZE
+        with contextlib.suppress(OSError):
+            self.memory.madvise(mmap.MADV_REMOVE, start, (STACK - start) // mmap.PAGESIZE * mmap.PAGESIZE)
 
     def close(self) -> None:
         """Unmap and close; safe to call once."""

@@ -54,7 +54,7 @@ class Standing:
                 again = min(again, self._look(link))
             else:
                 link.stall = None
-        self.look_at = now + LOOK if again < math.inf else 0.0
+        self.look_at = now + LOOK
         return again
 
     def _look_at_killed(self, link: Link) -> float:
@@ -73,6 +73,8 @@ class Standing:
 
     def _look_at_starting(self, link: Link) -> float:
         """A start that does not end: its stack is asked for, then it is killed and counts as failed."""
+        if link.failure is not None:  # it has failed and says why; it is on its way out
+            return math.inf
         limit = self.engine.options.start_timeout
         due = math.inf if limit is None else link.born_at + limit
         if self.now < due:
@@ -100,6 +102,7 @@ class Standing:
         stall = link.stall
         if stall is None or stall.mark != _mark(link):
             link.stall = Stall(_mark(link), self.now, self.now)
+            link.needy = None  # it has come on: what it took in then has done no harm
         elif self.now - max(stall.since + SUSPECT - WEIGH, stall.looked_at) >= WEIGH:
             self._weigh(link, stall)
         return self.now + LOOK
@@ -133,8 +136,7 @@ class Standing:
 
     def _move(self, link: Link) -> None:
         """Take back what the worker holds, for whichever worker is free first."""
-        if link.page.words[layout.TAKING_IN]:
-            link.needy = next(iter(link.inflight.values()), None)
+        link.needy = next(iter(link.inflight.values()), None) if link.takes_in() else None
         self.engine.returned.extendleft(reversed(link.recall()))
 
     def troubles(self) -> list[str]:
@@ -173,7 +175,7 @@ class Standing:
             why = f"{why}, while it takes in what a task needs of __main__"
         stack = link.page.stack()
         engine.news.append(WorkerStalled(link.pid, why, self.now - stall.since, stack))
-        if link.needy is not None:
+        if link.needy is not None and not link.needy.done():
             self._charge(link.needy, why, stack)
 
     def _charge(self, task: Task, why: str, stack: str) -> None:
@@ -185,8 +187,6 @@ class Standing:
         timeout = task.options.timeout
         if timeout is None and task.halts < MOST_HALTS:
             return
-        if task.link is not None:  # the next worker has it, and does not begin it either
-            engine.returned.extendleft(reversed(task.link.recall()))
         if task not in engine.returned:
             return
         engine.returned.remove(task)

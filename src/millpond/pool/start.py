@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from multiprocessing import reduction
 from multiprocessing.context import BaseContext
@@ -262,7 +263,8 @@ class TemplateStarter:
     def urge(self) -> None:
         """A template that was stopped by a signal goes on: to end it would end all its workers."""
         if sight(self.pid).state == STOPPED:
-            os.kill(self.pid, signal.SIGCONT)
+            with contextlib.suppress(OSError):  # another pool that shares it has reaped it meanwhile
+                os.kill(self.pid, signal.SIGCONT)
 
     def abandon(self) -> None:
         """End the template, unless another pool may have workers of it."""
@@ -305,6 +307,10 @@ def _about(data: bytes) -> list[Report]:
     if data[0] == template.BROKEN:
         return [Broken(f"preload failed in the template process\n{text}")]
     return [LeftOpen(text)] if data[0] == template.UP and text else []
+
+
+CLOSE = 2.0  # seconds that workers have to end when their starter is closed
+REAP = 0.01  # ... and each of those that had to be killed after that
 
 
 class ContextStarter:
@@ -357,13 +363,16 @@ class ContextStarter:
         """Nothing: each is started by itself."""
 
     def close(self) -> None:
-        """Reap whatever is left."""
+        """Reap whatever is left; a process that the kernel cannot end is left to the kernel."""
+        until = time.monotonic() + CLOSE
         for process in self._processes.values():
-            process.join(2)
+            process.join(max(0.0, until - time.monotonic()))
             if process.exitcode is None:
                 os.kill(process.pid, signal.SIGKILL)
-                process.join()
-            process.close()
+        for process in self._processes.values():
+            process.join(max(REAP, until - time.monotonic()))
+            if process.exitcode is not None:
+                process.close()
         self._processes = {}
 
 

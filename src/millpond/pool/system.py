@@ -37,17 +37,11 @@ def cpu_seconds(pid: int) -> float:
 
 
 def sight(pid: int) -> Sight:
-    """What the threads of a process are doing: ready to run if one of them is, stopped if all are.
+    """What the threads of a process are doing: ready to run if one of them is, else stopped if one is.
 
     A process that cannot be looked at counts as sleeping: then only the wall's clock is left.
     """
-    states = set()
-    try:
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{thread}/stat", "rb") as file:
-                states.add(file.read().rpartition(b")")[2].split()[0])
-    except (OSError, IndexError):
-        pass
+    states = {_state(pid, thread) for thread in _threads(pid)}
     if b"R" in states:
         state = READY
     elif states & {b"T", b"t"}:
@@ -55,6 +49,22 @@ def sight(pid: int) -> Sight:
     else:
         state = WAITING if b"D" in states else SLEEPING
     return Sight(state, cpu_seconds(pid))
+
+
+def _threads(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+
+
+def _state(pid: int, thread: str) -> bytes:
+    """The letter by which the kernel tells what a thread does; empty if it has ended meanwhile."""
+    try:
+        with open(f"/proc/{pid}/task/{thread}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0]
+    except (OSError, IndexError):
+        return b""
 
 
 def birth(pid: int) -> int:

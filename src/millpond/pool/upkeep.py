@@ -6,6 +6,7 @@ does it, and turns every end of a worker into exactly one outcome for each task 
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import math
 import struct
@@ -272,7 +273,9 @@ class Upkeep(Starting, Stopping, Departing):
             engine.returned.append(task)
             return
         text = f"{task.name} did not finish: {death.sentence()}"
-        if link.killed_for is not None:
+        if link.killed_for == "stalled":
+            text += " because it stood still and began none of its tasks"
+        elif link.killed_for is not None:
             text += f" because another task in it had to be stopped ({link.killed_for})"
         elif suspects > 1:
             text += f"; {suspects} tasks had begun in it and any of them may be the cause"
@@ -306,8 +309,9 @@ class Upkeep(Starting, Stopping, Departing):
         for descriptor in (link.fd, link.bell, link.output, link.pidfd):
             if descriptor is not None:
                 self.by_fd.pop(descriptor, None)
-        engine.epoll.unregister(link.fd)
-        engine.epoll.unregister(link.bell)
+        for descriptor in (link.fd, link.bell):
+            with contextlib.suppress(OSError):  # a start that failed may not have come so far
+                engine.epoll.unregister(descriptor)
         link.close()
         self.crowded_until = 0.0  # its descriptors are free
 
@@ -383,7 +387,7 @@ class Upkeep(Starting, Stopping, Departing):
         if not link.inflight or not link.ready or link.recalling or link.kill_at is not None:
             return Load(link.identity, 0, 0.0, 0.0)
         running = link.running()
-        unbegun = len(link.inflight) - len(running)
+        unbegun = len(link.inflight) - len(running) - link.takes_in()
         quiet = self.now - max(running.values(), default=link.fed_at)
         seconds = unbegun * link.load / len(link.inflight) if running else 0.0
         held_up = in_the_way_for(len(running), link.concurrency, quiet)

@@ -78,9 +78,18 @@ def _most_starts(live: int, leaving: int, most: int) -> int:
 LEAVE_WAIT = 5.0  # seconds for exit handlers, finalizers, threads and queues of a worker that leaves
 
 
-def leave_wait(told_at: float, now: float) -> float:
+LOOK_AT_LEAVERS = 0.25  # seconds between two looks at a worker that leaves
+
+
+def leave_used(used: float, looked_at: float, now: float) -> float:
+    """How much of its time to leave a worker has used. A look that comes late counts for two at most: the
+    process that looks may have been stopped together with the worker, as when a container is paused."""
+    return used + min(now - looked_at, 2 * LOOK_AT_LEAVERS)
+
+
+def leave_wait(used: float) -> float:
     """How long a worker that was told to leave may still take; at 0.0 it is killed."""
-    return max(0.0, told_at + LEAVE_WAIT - now)
+    return max(0.0, LEAVE_WAIT - used)
 
 
 def task_budget(limit: int | None, worker: int) -> int | None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 LOOKAHEAD = 0.005  # seconds of work a worker may hold: below that it starves while the dispatcher sleeps
 WINDOW = 512  # tasks a worker may hold, however short
 SHARE_FROM = 0.001  # seconds of unbegun work that are worth moving to an idle worker
-UNHURRIED = 0.25
+UNHURRIED = 0.25  # a task that runs this long is one behind which nothing more is put, however large
 WATCH = 0.0001
 STALLED = 0.010  # a task that runs this long is in the way of what was sent behind it
 
@@ -35,7 +35,7 @@ def hungry(held: int, load: float, bulky: bool = False, running_for: float = 0.0
     """Is it worth sending this busy worker more? Not before half of what it may hold is gone, and not
     behind a task that is in the way already; of bulky tasks, one may wait."""
     if bulky:
-        return held < 2
+        return held < 2 and running_for < UNHURRIED
     return held <= WINDOW // 2 and load <= LOOKAHEAD * 0.6 and running_for < STALLED
 
 
