@@ -1,10 +1,10 @@
-"""Writes docs/reference/states.md from the state table in rules/lifecycle.py; a test keeps them equal.
+"""Writes docs/reference/states.md from the state table in rules/jobs/lifecycle.py; a test keeps them equal.
 
 Run: python docs/generate_states.py > docs/reference/states.md
 """
 
 from millpond.job import ENDS, WAITING, JobState
-from millpond.rules.lifecycle import STEPS
+from millpond.rules.jobs.lifecycle import STEPS
 
 MEANINGS = {
     JobState.BLOCKED: "waits for jobs it depends on",
@@ -22,7 +22,7 @@ def page() -> str:
     lines = [
         "# The states of a job",
         "",
-        "Made from the table in `src/millpond/rules/lifecycle.py` by `docs/generate_states.py`.",
+        "Made from the table in `src/millpond/rules/jobs/lifecycle.py` by `docs/generate_states.py`.",
         "Whatever is not here cannot happen.",
         "",
         "```mermaid",

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from millpond.ids import new_id
 from millpond.job import Failure, Job, JobOptions, NewJob, Outcome, Raised, Returned, Settlement
-from millpond.rules.lifecycle import settle
+from millpond.rules.jobs.lifecycle import settle
 from millpond.store.protocol import Claim, Filter, Store
 
 QUEUES = ("mail", "images", "exports", "webhooks", "pdf", "search", "billing", "imports")

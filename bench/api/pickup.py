@@ -17,7 +17,7 @@ from asking import COMMAND, Dashboard, Times, environment
 
 from millpond.ids import new_id
 from millpond.job import JobState, NewJob
-from millpond.store.opening import open_store
+from millpond.store.open import open_store
 
 EVERY = 0.02
 SETTLE = 60.0  # seconds that the last jobs may take

@@ -23,7 +23,7 @@ from filling import fill
 from page import Measured, Row, of_store, page
 from pickup import Memory, Node, crowd, seconds_to_stop, told
 
-from millpond.store.opening import open_store
+from millpond.store.open import open_store
 from tests.stores.places import place
 
 ROOT = Path(__file__).parents[2]

@@ -16,7 +16,7 @@ from processes import NodeUnderTest, feed, machine_cpu, server_cpu
 from sizes import INTERVAL, STALLED, START, Sizes
 
 from millpond.job import JobState
-from millpond.store.opening import open_store
+from millpond.store.open import open_store
 
 SETTLING = 30.0  # seconds that the last ends may take to reach the store
 Result = dict[str, Any]

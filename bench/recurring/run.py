@@ -25,11 +25,11 @@ from page import AIMS, Measured, page
 
 from millpond import App, Node
 from millpond.job import MICROSECONDS
-from millpond.node.serving import rare_collections
+from millpond.node.process.foreground import rare_collections
 from millpond.orchestrator.ledger import RECENT, SHARDS, Entry, Ledger, Recent
 from millpond.orchestrator.planner import Planner
 from millpond.orchestrator.tick_ids import instant_of, tick_id
-from millpond.store.opening import open_store
+from millpond.store.open import open_store
 from millpond.store.protocol import Filter
 from tests.stores.places import place
 

@@ -13,12 +13,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from millpond.job import JobState
-from millpond.node.events import NodeEvents
-from millpond.node.scaling import Answer, Scaling, _Sized
+from millpond.node.observability.events import NodeEvents
+from millpond.node.scaling.loop import Answer, Scaling, _Sized
 from millpond.node.state import NodeState
 from millpond.pool_settings import PoolSettings
-from millpond.rules.observation import Observation
-from millpond.store.opening import open_store
+from millpond.rules.scaling.records import Observation
+from millpond.store.open import open_store
 from millpond.store.protocol import Counts, QueueCounts
 
 POOLS, TASKS, RUNNING, ROUNDS = 32, 4, 8, 300

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from millpond import Node
-from millpond.rules.observation import Limits
-from millpond.rules.scale import ScaleForWait
+from millpond.rules.scaling.policies import ScaleForWait
+from millpond.rules.scaling.records import Limits
 from millpond.simulate.records import Run, Setting, Workload
 from millpond.simulate.simulation import simulate
 

@@ -12,7 +12,7 @@ from points import BELOW_A_SECOND, EVERYTHING, WAITS
 from sims import SEEDS
 from verdicts import Saved, saved, worst
 
-from millpond.rules.guard import LEAST_IDLE
+from millpond.rules.scaling.bounds import LEAST_IDLE
 
 Row = dict[str, Any]
 Day = tuple[str, str]  # of which shape, with which run times

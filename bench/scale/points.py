@@ -11,11 +11,11 @@ from importlib import resources
 from typing import Any, NamedTuple
 
 from millpond.simulate import scenarios
-from millpond.simulate.front import OURS as OUR_LAW
-from millpond.simulate.front import Candidate, candidates, measured, other
-from millpond.simulate.measure import Bound, bound
+from millpond.simulate.compare import OURS as OUR_LAW
+from millpond.simulate.compare import Candidate, candidates, measured, other
+from millpond.simulate.figures import Bound, bound
 from millpond.simulate.records import Workload
-from millpond.simulate.services import parse
+from millpond.simulate.run_times import parse
 
 WAITS = (2.0, 5.0, 10.0)  # that are asked for
 OURS = (2.0, 3.2, 5.0, 7.0, 10.0, 14.0, 20.0)  # swept, too: its p95 is about two thirds of it
@@ -25,11 +25,12 @@ BELOW_A_SECOND = {found.name: found for found in (other("celery", 0.5), other("c
 EVERYTHING = {**SWEPT, **BELOW_A_SECOND}
 
 SHARED = (
-    "rules/observation.py", "rules/crew.py", "simulate/engine.py", "simulate/records.py", "simulate/tally.py",
-    "simulate/measure.py", "simulate/scenarios.py", "simulate/arrivals.py", "simulate/services.py",
+    "rules/scaling/records.py", "rules/pool/size.py",
+    "simulate/engine.py", "simulate/records.py", "simulate/counters.py",
+    "simulate/figures.py", "simulate/scenarios.py", "simulate/arrivals.py", "simulate/run_times.py",
 )  # fmt: skip
-OF_OURS = ("rules/scale.py", "rules/guard.py", "rules/estimate.py")
-OF_OTHERS = ("simulate/rivals.py",)
+OF_OURS = ("rules/scaling/policies.py", "rules/scaling/bounds.py", "rules/scaling/estimates.py")
+OF_OTHERS = ("simulate/other_autoscalers.py",)
 
 
 class Part(NamedTuple):

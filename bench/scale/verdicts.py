@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from millpond.simulate.front import hours_at
+from millpond.simulate.compare import hours_at
 
 Points = Sequence[tuple[float, float]]  # p95, worker-hours
 YES, NO, NO_LAW_CAN = "yes", "**no**", "no law can"

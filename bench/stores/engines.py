@@ -43,7 +43,7 @@ def sqlite() -> Engine:
         store.close()  # the log goes into the file
         return (folder / "jobs.db").stat().st_size if (folder / "jobs.db").exists() else 0
 
-    from millpond.store.sqlite import SQLiteStore
+    from millpond.store.sqlite.store import SQLiteStore
 
     return Engine(
         "SQLite, FULL",
@@ -70,7 +70,7 @@ def postgres() -> Engine:
             ((found,),) = connection.execute(BYTES, ("bench",)).fetchall()
         return int(found)
 
-    from millpond.store.postgres import PostgresStore
+    from millpond.store.postgres.store import PostgresStore
 
     return Engine(
         "PostgreSQL",
@@ -94,7 +94,7 @@ def redis() -> Engine:
         with server.client() as client:
             return int(client.info("memory")["used_memory"])
 
-    from millpond.store.redis import RedisStore
+    from millpond.store.redis.store import RedisStore
 
     return Engine(
         "Redis, AOF everysec",

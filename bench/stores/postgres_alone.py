@@ -1,7 +1,7 @@
 """What only PostgreSQL has: notifications, and transactions that stay open.
 
 `--part notify`: processes that enqueue one job at a time, with notifications and without, in turn.
-`--part open`: exchanges while another session keeps a snapshot, with the floor of `rules/floor.py` and
+`--part open`: exchanges while another session keeps a snapshot, with the floor of `rules/store/floor.py` and
 without.
 """
 
@@ -17,8 +17,8 @@ from typing import Any
 import psycopg
 import workload
 
-from millpond.rules import floor
-from millpond.store.postgres import PostgresStore
+from millpond.rules.store import floor
+from millpond.store.postgres.store import PostgresStore
 from tests.servers import postgres as postgres_server
 
 CLIENTS = 16
@@ -26,7 +26,7 @@ CLIENT = """
 import sys, time
 sys.path[:0] = {paths!r}
 import workload
-from millpond.store.opening import open_store
+from millpond.store.open import open_store
 store, number = open_store({url!r}), 0
 store.enqueue(workload.new_jobs(1))
 print("ready", flush=True)

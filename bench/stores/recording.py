@@ -12,13 +12,13 @@ import apsw
 import psycopg
 import redis
 
-from millpond.store.postgres import PostgresStore
-from millpond.store.redis import RedisStore
-from millpond.store.redis_scripts import script
-from millpond.store.redis_server import READS, Manner
-from millpond.store.relational.query import Hint, LeaseClock
-from millpond.store.sqlite import SQLiteStore
-from millpond.store.sqlite_statements import statements
+from millpond.store.postgres.store import PostgresStore
+from millpond.store.redis.connection import READS, Manner
+from millpond.store.redis.scripts import script
+from millpond.store.redis.store import RedisStore
+from millpond.store.sql.query import Hint, LeaseClock
+from millpond.store.sqlite.statements import statements
+from millpond.store.sqlite.store import SQLiteStore
 
 Step = tuple[str, Any, Any]  # what: begin, commit, one, many; then its text and parameters
 

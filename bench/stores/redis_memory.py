@@ -11,9 +11,9 @@ from __future__ import annotations
 import sys
 
 from millpond.job import NewJob, Returned, Settlement, Slot
-from millpond.rules.lifecycle import settle
+from millpond.rules.jobs.lifecycle import settle
 from millpond.store.protocol import Claim
-from millpond.store.redis import RedisStore
+from millpond.store.redis.store import RedisStore
 from tests.servers.redis import Redis, program
 
 STEP = 1000

@@ -18,7 +18,7 @@ from engines import Engine
 
 from millpond.ids import new_id
 from millpond.job import Job, JobState, Returned, Settlement
-from millpond.rules.lifecycle import settle
+from millpond.rules.jobs.lifecycle import settle
 from millpond.store.protocol import Claim, Filter, Retention
 
 HEADING = "## At size"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from millpond.ids import new_id
 from millpond.job import Job, JobOptions, NewJob, Returned, Settlement, Slot
-from millpond.rules.lifecycle import settle
+from millpond.rules.jobs.lifecycle import settle
 from millpond.store.protocol import Claim, Store
 
 BATCH = 100

@@ -10,16 +10,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from millpond.app import App
-    from millpond.batch import (
-        chain,
-        group,
-    )
-    from millpond.current import (
-        Cancel,
-        RetryAfter,
-        Snooze,
-        current_job,
-    )
     from millpond.errors import (
         ArgumentsRefused,
         Conflict,
@@ -72,7 +62,7 @@ if TYPE_CHECKING:
         success_since,
     )
     from millpond.redaction import Secret
-    from millpond.rules.scale import (
+    from millpond.rules.scaling.policies import (
         Fixed,
         ScaleByDepth,
         ScaleForWait,
@@ -80,6 +70,16 @@ if TYPE_CHECKING:
     from millpond.task import (
         Call,
         Task,
+    )
+    from millpond.task_context import (
+        Cancel,
+        RetryAfter,
+        Snooze,
+        current_job,
+    )
+    from millpond.workflows import (
+        chain,
+        group,
     )
 
 __all__ = [
@@ -145,12 +145,12 @@ __version__ = "0.1.0.dev0"
 # Where each public name lives; those not listed are errors.
 _HOMES = {
     "App": "millpond.app",
-    "chain": "millpond.batch",
-    "group": "millpond.batch",
-    "Cancel": "millpond.current",
-    "RetryAfter": "millpond.current",
-    "Snooze": "millpond.current",
-    "current_job": "millpond.current",
+    "chain": "millpond.workflows",
+    "group": "millpond.workflows",
+    "Cancel": "millpond.task_context",
+    "RetryAfter": "millpond.task_context",
+    "Snooze": "millpond.task_context",
+    "current_job": "millpond.task_context",
     "JobHandle": "millpond.handle",
     "Job": "millpond.job",
     "JobState": "millpond.job",
@@ -160,9 +160,9 @@ _HOMES = {
     "Resources": "millpond.options",
     "Retry": "millpond.options",
     "Pool": "millpond.pool.executor",
-    "Fixed": "millpond.rules.scale",
-    "ScaleByDepth": "millpond.rules.scale",
-    "ScaleForWait": "millpond.rules.scale",
+    "Fixed": "millpond.rules.scaling.policies",
+    "ScaleByDepth": "millpond.rules.scaling.policies",
+    "ScaleForWait": "millpond.rules.scaling.policies",
     "Secret": "millpond.redaction",
     "RecurringTask": "millpond.recurring",
     "all_missed": "millpond.recurring",

@@ -23,7 +23,7 @@ from millpond.job import Enqueued, NewJob
 from millpond.options import TaskKeywords, check_id, check_text, check_tokens, nearest
 from millpond.pool_settings import PoolKeywords, PoolSettings, pool_settings
 from millpond.redaction import also_hide
-from millpond.store.opening import open_store
+from millpond.store.open import open_store
 from millpond.store.protocol import Store
 from millpond.task import AsyncTask, Task
 from millpond.units import shown
@@ -187,7 +187,7 @@ class App:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """In another process: the app of that module, or one on the same store, made once."""
-        from millpond.travel import app_by_value
+        from millpond.pickling import app_by_value
 
         return app_by_value(self)
 
@@ -217,7 +217,7 @@ class TaskDecorator:
 @contextmanager
 def _traced(jobs: Sequence[NewJob]) -> Iterator[Sequence[NewJob]]:
     """The jobs with what they carry for those who trace, if anybody does, in the span of their storing."""
-    from millpond.node.tracing import enqueueing, is_on
+    from millpond.tracing import enqueueing, is_on
 
     if not jobs or not is_on():
         yield jobs

@@ -10,11 +10,11 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from millpond.codec import convert, decode
 from millpond.errors import JobCancelled, JobFailed, ResultTimeout, UnknownJob
 from millpond.job import ENDS, Job, JobState
-from millpond.rules.explain import why
-from millpond.rules.known import live
+from millpond.payload.codec import convert, decode
+from millpond.rules.jobs.explain import why
+from millpond.rules.jobs.known_tasks import live
 from millpond.store.protocol import Filter, Store
 from millpond.units import seconds
 

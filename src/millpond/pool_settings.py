@@ -14,7 +14,7 @@ from millpond.options import check_queue, check_whole, limit, nearest
 from millpond.units import size_in_bytes
 
 if TYPE_CHECKING:
-    from millpond.rules.observation import Policy
+    from millpond.rules.scaling.records import Policy
 
 Kind = Literal["process", "thread", "async"]
 Duration = float | timedelta | str
@@ -104,7 +104,7 @@ def default_settings(queue: str, *, all_async: bool) -> PoolSettings:
 
 def _workers(value: Any, kind: str) -> tuple[int, int]:
     if value is None:
-        from millpond.pool.cores import usable_cores  # the pool's own count: what the container allows
+        from millpond.system.cores import usable_cores  # the pool's own count: what the container allows
 
         return (1, 1) if kind == "async" else (1, max(2, usable_cores()))
     pair = value if isinstance(value, tuple | list) else (value, value)

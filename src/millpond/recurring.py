@@ -14,13 +14,22 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, TypedDict
 from millpond.errors import ArgumentsRefused, OptionError
 from millpond.job import Instant, NewJob, Slot
 from millpond.options import Duration, Resources, Retry, check_text, check_whole, duration, limit, nearest
-from millpond.rules import exclusion, graph
-from millpond.rules.breaker import BreakerRule
-from millpond.rules.cadence import Cadence, Every, cron, describe, every, falls_on, period_at, spread
-from millpond.rules.continuous import RestartRule
-from millpond.rules.graph import Dependency
-from millpond.rules.ticks import AllMissed, all_missed, policy
-from millpond.rules.triggers import TriggerRule
+from millpond.rules.recurring import dependencies, exclusion
+from millpond.rules.recurring.breaker import BreakerRule
+from millpond.rules.recurring.cadence import (
+    Cadence,
+    Every,
+    cron,
+    describe,
+    every,
+    falls_on,
+    period_at,
+    spread,
+)
+from millpond.rules.recurring.continuous import RestartRule
+from millpond.rules.recurring.dependencies import Dependency
+from millpond.rules.recurring.due_ticks import AllMissed, all_missed, policy
+from millpond.rules.recurring.triggers import TriggerRule
 from millpond.task import Arguments, AsyncTask, Task
 from millpond.units import shown
 
@@ -359,7 +368,7 @@ def check_all(tasks: Mapping[str, RecurringTask[..., Any]], max_concurrent: int 
     """
     timeless = {name for name, task in tasks.items() if task.cadence is None}
     endless = {name for name, task in tasks.items() if task.mode == "continuous"}
-    graph.check({name: task.dependencies for name, task in tasks.items()}, tasks, timeless, endless)
+    dependencies.check({name: task.dependencies for name, task in tasks.items()}, tasks, timeless, endless)
     blocks = {name: task.blocks for name, task in tasks.items() if task.blocks}
     pairs = exclusion.pairs_of(blocks, tasks)
     exclusion.check_endless(pairs, endless)

@@ -14,7 +14,6 @@ from functools import update_wrapper
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
 
-from millpond.codec import can_convert, decode, encode
 from millpond.errors import ArgumentsRefused, OptionError, PayloadRefused
 from millpond.handle import JobHandle
 from millpond.ids import new_id
@@ -35,7 +34,8 @@ from millpond.options import (
     limit,
     nearest,
 )
-from millpond.signature import Signature, hints_of
+from millpond.payload.codec import can_convert, decode, encode
+from millpond.payload.signature import Signature, hints_of
 from millpond.units import shown
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ class Task(Enqueuer[P, R]):
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         """A task is pickled as a function is: by the name of its global, or by value if it has none."""
-        from millpond.travel import task_by_value
+        from millpond.pickling import task_by_value
 
         return task_by_value(self)
 

@@ -45,7 +45,7 @@ class Testing:
         self._queues: set[str] = set()  # where jobs may be: to count them all after every job would be slow
 
     def __enter__(self) -> Self:
-        from millpond.store.opening import open_store
+        from millpond.store.open import open_store
 
         self._store = open_store("memory://")
         self._store.clock.freeze()
@@ -157,9 +157,9 @@ class Testing:
         return self._claim() if others else None
 
     def _run(self, job: Job) -> None:
-        from millpond.execution import run
+        from millpond.job_runner import run
+        from millpond.settlement import settlement
         from millpond.store.protocol import Progress, Started
-        from millpond.verdict import settlement
 
         def report(data: bytes) -> None:
             self._exchange(progress=[Progress(job.id, job.token, data)])

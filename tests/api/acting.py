@@ -10,8 +10,8 @@ import msgspec
 
 from millpond.app import App
 from millpond.job import Attempt, Failure, Outcome, Raised, Returned, Settlement
-from millpond.node.bulletin import WORKER
-from millpond.rules.lifecycle import settle
+from millpond.node.lease.publish_info import WORKER
+from millpond.rules.jobs.lifecycle import settle
 from millpond.store.protocol import Claim
 
 _numbers = count(1)

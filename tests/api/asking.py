@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-from millpond.api.assembly import build
-from millpond.api.gate import Gate
+from millpond.api.app import build
 from millpond.api.options import ApiOptions, Limits
-from millpond.api.tokens import token
+from millpond.api.security.gate import Gate
+from millpond.api.security.tokens import token
 from millpond.app import App
 
 ADMIN = "admin-token-for-tests-0123456789"

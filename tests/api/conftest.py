@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from millpond import App
-from millpond.api.gate import Gate
+from millpond.api.security.gate import Gate
 from tests.api.asking import ADMIN, Client, gate_for
 from tests.stores.places import STORES, place
 

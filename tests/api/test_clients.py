@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from millpond.api import session_ends
+from millpond.api.security import session_ends
 from millpond.errors import StoreUnavailable
-from millpond.rules.access import client_of
+from millpond.rules.http_access import client_of
 from tests.api.asking import ADMIN, Client, gate_for
 from tests.api.conftest import with_tasks
 from tests.api.test_gate import log_in

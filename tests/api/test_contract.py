@@ -13,9 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from millpond.api import asgi, shapes
-from millpond.api.assembly import ROUTERS, document
+from millpond.api import asgi
+from millpond.api.app import ROUTERS, document
 from millpond.api.problems import SORTS
+from millpond.api.schemas import responses
 from tests.api.acting import die, node_tells
 from tests.api.asking import ADMIN, HOST, Client, gate_for
 from tests.api.conftest import with_tasks
@@ -98,7 +99,7 @@ def test_requests_made_from_the_document_never_break_the_server(client, made):
         assert found.status < 500 or real == "/api/v1/events", (request, found)
         if found.status >= 400:
             assert found.headers["content-type"] == "application/problem+json"
-            shapes.Problem.model_validate(found.json)
+            responses.Problem.model_validate(found.json)
             assert "4XX" in said or path == "/api/v1/events"
         elif "json" in found.headers.get("content-type", ""):
             _check(made, said, found)
@@ -111,7 +112,7 @@ def _check(made: dict[str, Any], said: dict[str, Any], found: Any) -> None:
     answer = said[str(found.status)]
     reference = answer.get("content", {}).get("application/json", {}).get("schema", {}).get("$ref")
     if reference is not None:
-        TypeAdapter(getattr(shapes, reference.rpartition("/")[2])).validate_python(found.json)
+        TypeAdapter(getattr(responses, reference.rpartition("/")[2])).validate_python(found.json)
 
 
 def test_the_document_refers_only_to_what_is_in_it(made):

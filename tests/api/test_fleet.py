@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from millpond import App
-from millpond.api import shapes
+from millpond.api.schemas import responses
 from millpond.api.series import recent
 from millpond.node.commands import LOG
-from millpond.node.overrides import read_bounds
+from millpond.node.scaling.overrides import read_bounds
 from millpond.store.protocol import Filter, Minute
 from tests.api.acting import complete, die, node_tells
 from tests.api.asking import ADMIN, READ, Client, gate_for
@@ -28,7 +28,7 @@ async def test_the_overview_says_it_all_on_every_store(everywhere):
     said = {"pool": "images", "node": "n", "before": 1, "after": 2, "sentence": "more", "binding": "memory"}
     app.store.log("decisions", [json.dumps(said).encode()])
     found = (await client.get("/api/v1/overview")).json
-    shapes.Overview.model_validate(found)
+    responses.Overview.model_validate(found)
     (queue,) = found["queues"]
     assert queue["states"] == {
         "blocked": 0,
@@ -66,7 +66,7 @@ async def test_statistics_are_columns_of_one_length_on_every_store(everywhere):
     complete(app)
     for window, points in (("1h", 60), ("6h", 72), ("24h", 288)):
         found = (await client.get("/api/v1/statistics", window=window)).json
-        shapes.Statistics.model_validate(found)
+        responses.Statistics.model_validate(found)
         columns = found["queues"]["images"]
         assert {len(column) for column in columns.values()} == {points} == {len(found["times"])}
         assert sum(columns["enqueued"]) == 3
@@ -95,7 +95,7 @@ async def test_jobs_that_were_replayed_were_not_open_before_they_came(everywhere
 async def test_a_queue_is_paused_limited_and_resumed(app, admin):
     app.get_task("resize").enqueue("a")
     paused = await admin.post("/api/v1/queues/images/pause")
-    shapes.Queue.model_validate(paused.json)
+    responses.Queue.model_validate(paused.json)
     assert paused.json["paused"] is True
     assert app.store.counts().queues[0].paused
     assert (await admin.put("/api/v1/queues/images/rate", {"rate": 5})).json["rate"] == 5
@@ -109,7 +109,7 @@ async def test_a_queue_is_paused_limited_and_resumed(app, admin):
 async def test_a_pool_gets_other_bounds_and_its_own_back(app, admin):
     node_tells(app)
     found = await admin.put("/api/v1/pools/images/workers", {"min": 2, "max": 12})
-    shapes.Pool.model_validate(found.json)
+    responses.Pool.model_validate(found.json)
     assert found.json["override"] == {"min": 2, "max": 12}
     assert read_bounds(app.store, "images") == (2, 12)
     shown = (await admin.get("/api/v1/pools/images")).json
@@ -123,7 +123,7 @@ async def test_a_pool_gets_other_bounds_and_its_own_back(app, admin):
 async def test_nodes_tell_of_their_workers(app, admin):
     node_tells(app, worker_ids=[None, "host-1-aaaa/images/7"])  # the first as of an older version
     (node,) = (await admin.get("/api/v1/nodes")).json["nodes"]
-    shapes.Node.model_validate(node)
+    responses.Node.model_validate(node)
     assert (node["state"], node["phase"], node["worker_count"]) == ("live", "running", 2)
     assert node["workers"][0]["recycle"] == {"jobs_left": 60, "memory_left": 4000, "age_left": 30.0}
     busy, idle = node["workers"]
@@ -135,7 +135,7 @@ async def test_nodes_tell_of_their_workers(app, admin):
     assert (await admin.get("/api/v1/nodes/host-1-aaaa")).json["id"] == "host-1-aaaa"
     assert (await admin.get("/api/v1/nodes/host-2")).status == 404
     workers = (await admin.get("/api/v1/workers")).json
-    shapes.Workers.model_validate(workers)
+    responses.Workers.model_validate(workers)
     assert len(workers["workers"]) == 2
 
 
@@ -153,7 +153,7 @@ async def test_a_node_that_tells_nonsense_is_shown_without_it(app, admin, info):
     for path in ("/api/v1/nodes", "/api/v1/overview", "/api/v1/workers", "/api/v1/pools"):
         assert (await admin.get(path)).status == 200
     (node,) = (await admin.get("/api/v1/nodes")).json["nodes"]
-    shapes.Node.model_validate(node)
+    responses.Node.model_validate(node)
 
 
 async def test_workers_beyond_the_list_are_counted(app, admin):
@@ -190,7 +190,7 @@ async def test_commands_name_the_very_node_that_shall_obey(app, admin):
     node_tells(app)
     path = "/api/v1/nodes/host-1-aaaa"
     drained = await admin.post(f"{path}/drain", {"grace": 3})
-    shapes.Command.model_validate(drained.json)
+    responses.Command.model_validate(drained.json)
     assert drained.status == 202
     assert (await admin.post(f"{path}/workers/101/recycle")).status == 202
     said = [json.loads(entry.data) for entry in app.store.log(LOG)]
@@ -230,7 +230,7 @@ async def test_every_change_leaves_a_line_in_the_audit_log(app, gate, admin):
     for method, path, body, _ in changes:
         await admin.ask(method, path, body)
     lines = (await admin.get("/api/v1/audit")).json
-    shapes.Audit.model_validate(lines)
+    responses.Audit.model_validate(lines)
     assert [line["action"] for line in lines["audit"]] == [name for _, _, _, name in reversed(changes)]
     assert lines["audit"][0]["status"] == 404
     assert {line["who"] for line in lines["audit"]} == {"admin"}

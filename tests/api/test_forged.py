@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from millpond import App
-from millpond.api.assembly import ROUTERS
+from millpond.api.app import ROUTERS
 from tests.api.acting import complete, die, node_tells
 from tests.api.asking import ADMIN, Client, gate_for
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from millpond.api.assembly import ROUTERS, document
-from millpond.api.gate import Gate
-from millpond.api.pages import _file
-from millpond.rules.access import need_of
+from millpond.api.app import ROUTERS, document
+from millpond.api.routes.static_files import _file
+from millpond.api.security.gate import Gate
+from millpond.rules.http_access import need_of
 from tests.api.asking import ADMIN, HOST, OLD, READ, Client, gate_for
 
 PLACES = {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from millpond import App
-from millpond.api import shapes
+from millpond.api.schemas import responses
 from millpond.job import JobState
 from tests.api.acting import complete, die
 from tests.api.asking import ADMIN, Client, gate_for
@@ -22,7 +22,7 @@ def resize(app: App, path: str = "a.png", **options: Any) -> str:
 
 def ids(found: Any) -> list[str]:
     assert found.status == 200, found.body
-    shapes.JobPage.model_validate(found.json)
+    responses.JobPage.model_validate(found.json)
     return [job["id"] for job in found.json["jobs"]]
 
 
@@ -45,7 +45,7 @@ async def test_jobs_are_listed_by_state_queue_task_id_time_and_text(everywhere):
     assert len(ids(await client.get(listed, created_after=(now - timedelta(hours=1)).isoformat()))) == 4
     assert ids(await client.get(listed, created_after=(now + timedelta(hours=1)).isoformat())) == []
     shown = await client.get(f"/api/v1/jobs/{dead}")
-    shapes.Job.model_validate(shown.json)
+    responses.Job.model_validate(shown.json)
     assert shown.json["attempts"][0]["traceback"].endswith("no such file")
     assert shown.json["can"] == {"cancel": False, "retry": True, "discard": True}
     assert "dead" in shown.json["why"]
@@ -101,12 +101,12 @@ async def test_many_dead_jobs_are_replayed_by_cause_step_by_step(everywhere):
     files = [(resize(app), die(app, message=f"no such file: '{number}.png'"))[0] for number in range(7)]
     other = (resize(app), die(app, message="out of memory", error="MemoryError"))[0]
     causes = (await client.get("/api/v1/dead/causes")).json
-    shapes.Causes.model_validate(causes)
+    responses.Causes.model_validate(causes)
     assert [cause["count"] for cause in causes["causes"]] == [7, 1]
     assert causes["complete"]
     chosen = causes["causes"][0]["filter"]
     dry = await client.post("/api/v1/dead/replay", {"filter": chosen, "dry_run": True})
-    shapes.Changed.model_validate(dry.json)
+    responses.Changed.model_validate(dry.json)
     assert (dry.json["matched"], dry.json["changed"]) == (7, 0)
     cursor: str | None = None
     changed: list[int] = []
@@ -231,7 +231,7 @@ async def test_a_server_without_an_app_enqueues_nothing(app):
 
 async def test_tasks_tell_what_they_take(admin):
     found = (await admin.get("/api/v1/tasks")).json
-    shapes.Tasks.model_validate(found)
+    responses.Tasks.model_validate(found)
     taken = {task["task"]: task for task in found["tasks"]}
     assert [line["name"] for line in taken["resize"]["parameters"]] == ["path", "width", "password"]
     assert taken["resize"]["parameters"][1] == {
@@ -244,10 +244,10 @@ async def test_tasks_tell_what_they_take(admin):
 
 
 async def test_a_search_for_what_is_rare_is_bounded_and_goes_on_by_cursor(everywhere, monkeypatch):
-    from millpond.store import redis_reading
+    from millpond.store.redis import search
 
-    monkeypatch.setattr(redis_reading, "MOST_LOOKED", 2)
-    monkeypatch.setattr(redis_reading, "PAGE", 2)
+    monkeypatch.setattr(search, "MOST_LOOKED", 2)
+    monkeypatch.setattr(search, "PAGE", 2)
     app = everywhere
     client = Client(gate_for(app))
     rare = app.get_task("send").enqueue(5).id

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from millpond import App
-from millpond.api import figures, looking
-from millpond.api.answers import encoded
+from millpond.api.json_route import encoded
 from millpond.api.overview import overview
+from millpond.api.routes import metrics
+from millpond.api.routes import overview as looking
 from millpond.job import NewJob, Slot
 from tests.api.acting import complete, die
 from tests.api.asking import ADMIN, Client, gate_for
@@ -119,7 +120,7 @@ async def test_the_server_answers_others_while_a_document_is_made(app, monkeypat
         assert may_end.wait(20), "something else was answered meanwhile"
         return made(content)
 
-    monkeypatch.setattr("millpond.api.desk.encoded", slow)
+    monkeypatch.setattr("millpond.api.context.encoded", slow)
     asking = asyncio.create_task(client.get(path))
     assert await asyncio.to_thread(begun.wait, 20)
     assert (await client.get("/livez")).status == 200
@@ -138,7 +139,7 @@ async def test_the_overview_is_made_beside_the_loop_and_once_for_all_who_ask(app
         threads.append(threading.current_thread())
         return made(*args, **kwargs)
 
-    monkeypatch.setattr("millpond.api.desk.overview", watched)
+    monkeypatch.setattr("millpond.api.context.overview", watched)
     await asyncio.gather(*(client.get("/api/v1/queues") for _ in range(5)))
     assert len(threads) == 1
     assert threads[0] is not threading.current_thread()
@@ -165,7 +166,7 @@ async def test_statistics_have_columns_for_the_busiest_queues_and_one_for_the_ot
 
 
 async def test_metrics_have_series_for_the_largest_queues_and_one_for_the_others(app, monkeypatch):
-    monkeypatch.setattr(figures, "MOST_QUEUES", 2)
+    monkeypatch.setattr(metrics, "MOST_QUEUES", 2)
     for queue, number in (("a", 1), ("b", 3), ("c", 2), ("d", 1)):
         for _ in range(number):
             app.get_task("resize").using(queue=queue).enqueue("x")

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from millpond import App
-from millpond.api import shapes
+from millpond.api.schemas import responses
 from millpond.node.commands import Commands, grace_of, send
-from millpond.node.events import JobDied, NodeEvents
-from millpond.node.journal import EACH, Journal
 from millpond.node.node import Node
-from millpond.store.opening import open_store
+from millpond.node.observability.event_log import EACH, Journal
+from millpond.node.observability.events import JobDied, NodeEvents
+from millpond.store.open import open_store
 from tests.api import program
 from tests.api.asking import ADMIN, Client, gate_for
 from tests.node.waiting import until
@@ -36,7 +36,7 @@ async def test_a_node_tells_of_its_workers_replaces_one_and_drains_when_told(tmp
     try:
         worker = (await _busy_worker(client, app, tmp_path))["pid"]
         (told,) = (await client.get("/api/v1/nodes")).json["nodes"]
-        shapes.Node.model_validate(told)
+        responses.Node.model_validate(told)
         assert (told["phase"], told["pid"], told["pools"]) == ("running", os.getpid(), ["default"])
         assert told["workers"][0]["recycle"]["jobs_left"] is not None
         path = f"/api/v1/nodes/{told['id']}"

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from millpond.api import watch as watching
-from millpond.api.gate import Gate
+from millpond.api.security.gate import Gate
+from millpond.api.stream import broadcaster as watching
 from tests.api.asking import ADMIN, OLD, READ, Client, gate_for
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from millpond.api.options import Limits
 from millpond.api.problems import Problem
-from millpond.api.threads import Threads
+from millpond.api.store_threads import Threads
 
 
 async def test_a_request_that_comes_while_the_server_stops_is_refused_and_not_an_error():

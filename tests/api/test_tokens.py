@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from millpond.api.problems import Problem
-from millpond.api.token_file import LOOK, TokenFile, default_path
-from millpond.api.tokens import MOST_TRIES, PER, SESSION, Keyring, Tries, token
+from millpond.api.security.token_file import LOOK, TokenFile, default_path
+from millpond.api.security.tokens import MOST_TRIES, PER, SESSION, Keyring, Tries, token
 from millpond.errors import OptionError
 from tests.api.asking import ADMIN, OLD, READ, TOKENS
 

@@ -17,8 +17,8 @@ from click.testing import CliRunner, Result
 from millpond.cli import main
 from millpond.ids import new_id
 from millpond.job import Attempt, Failure, NewJob, Raised, Settlement
-from millpond.rules.lifecycle import settle
-from millpond.store.opening import open_store
+from millpond.rules.jobs.lifecycle import settle
+from millpond.store.open import open_store
 from millpond.store.protocol import Claim, Store
 
 URL = "sqlite:///jobs.db"

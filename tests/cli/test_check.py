@@ -5,9 +5,9 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from millpond.cli import stored
-from millpond.rules import cleanup
-from millpond.store.sqlite import SQLiteStore
+from millpond.cli import stored_jobs
+from millpond.rules.store import dead_rows
+from millpond.store.sqlite.store import SQLiteStore
 from tests.cli.conftest import APP, URL, add_job, write_app
 from tests.stores.acting import opened
 from tests.stores.places import address_and_name, place
@@ -111,7 +111,7 @@ def test_waiting_jobs_of_a_task_that_the_code_does_not_know_are_wrong(run, ask, 
 
 
 def test_of_very_many_it_says_how_many_it_looked_at(ask, app_name, store, monkeypatch):
-    monkeypatch.setattr(stored, "MOST", 2)
+    monkeypatch.setattr(stored_jobs, "MOST", 2)
     for _ in range(3):
         add_job(store, queue="images")
     text = finding(ask("check", "--app", app_name), "jobs")["text"]
@@ -146,8 +146,8 @@ def test_waiting_jobs_whose_arguments_the_code_cannot_read_are_wrong(ask, folder
 
 @pytest.mark.parametrize(("old", "is_well"), [(300.0, True), (0.0, False)])
 def test_a_very_old_transaction_on_postgres_is_wrong(ask, tmp_path, monkeypatch, old, is_well):
-    monkeypatch.setattr(cleanup, "OLD", old)
-    monkeypatch.setattr(cleanup, "VERY_OLD", old)
+    monkeypatch.setattr(dead_rows, "OLD", old)
+    monkeypatch.setattr(dead_rows, "VERY_OLD", old)
     with place("postgres", tmp_path) as url, psycopg.connect(address_and_name(url)[0]) as session:
         opened(url).close()
         session.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from millpond.cli import main
-from millpond.cli.queues import _rate
+from millpond.cli.commands.queues import _rate
 from millpond.errors import OptionError
 from tests.cli.conftest import URL, add_dead_job, add_job
 from tests.cli.test_pools import POOL

@@ -11,7 +11,7 @@ from millpond import redaction
 from millpond.cli import main
 from millpond.errors import OutcomeUnknown, StoreBusy, StoreUnavailable
 from millpond.job import JobState, Slot
-from millpond.store.sqlite import SQLiteStore
+from millpond.store.sqlite.store import SQLiteStore
 from tests.cli.conftest import URL, add_dead_job, add_job
 
 ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")

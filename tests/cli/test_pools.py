@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from millpond.node.overrides import Bounds, read_bounds
+from millpond.node.scaling.overrides import Bounds, read_bounds
 from tests.cli.conftest import URL
 
 POOL = {

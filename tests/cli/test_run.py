@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from millpond.errors import SchemaOutdated, StoreBusy, StoreUnavailable
-from millpond.store.sqlite import SQLiteStore
+from millpond.store.sqlite.store import SQLiteStore
 from tests.cli.conftest import URL, write_app
 from tests.node_signals.programs import MILLPOND, clean_environment, program
 

@@ -6,7 +6,7 @@ import importlib.util
 
 import pytest
 
-from millpond.cli import simulate
+from millpond.cli.commands import simulate
 from tests.cli.conftest import URL, add_job
 
 

@@ -18,7 +18,7 @@ from typing import Self
 
 import msgspec
 
-from millpond.current import Cancel, Snooze, current_job
+from millpond.task_context import Cancel, Snooze, current_job
 from tests.history.entries import (
     Acknowledged,
     Attempted,

@@ -17,12 +17,12 @@ import msgspec
 
 from millpond import App, RetryAfter, Snooze, current_job
 from millpond.errors import NodeRefused
-from millpond.execution import run
 from millpond.ids import new_id
 from millpond.job import ENDS, Job, Settlement
-from millpond.store.opening import open_store
+from millpond.job_runner import run
+from millpond.settlement import settlement
+from millpond.store.open import open_store
 from millpond.store.protocol import Claim, Started
-from millpond.verdict import settlement
 from tests.history.entries import Kind
 from tests.history.evidence import Evidence
 from tests.history.witness import witnessed

@@ -23,8 +23,8 @@ from millpond.job import (
     Slot,
     Snoozed,
 )
-from millpond.rules.lifecycle import settle
-from millpond.verdict import settlement
+from millpond.rules.jobs.lifecycle import settle
+from millpond.settlement import settlement
 from tests.history.entries import (
     Acknowledged,
     Attempted,

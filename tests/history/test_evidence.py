@@ -11,8 +11,8 @@ import threading
 import pytest
 
 from millpond import Cancel, Snooze, current_job
-from millpond.current import running
 from millpond.job import Job
+from millpond.task_context import running
 from tests.history.entries import Acknowledged, Attempted, Began, Effect, Ended, Fault, How, Kind, Over
 from tests.history.evidence import Evidence, read
 from tests.history.reference import World

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from millpond.store.opening import open_store
+from millpond.store.open import open_store
 from millpond.store.protocol import Filter, Retention
 from tests.history.entries import Settled
 from tests.history.evidence import Evidence, read

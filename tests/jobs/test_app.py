@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from millpond import App, Fixed, JobHandle, Resources, Retry, Task, current_job, travel
+from millpond import App, Fixed, JobHandle, Resources, Retry, Task, current_job, pickling
 from millpond.errors import (
     OptionError,
     UnknownTask,
@@ -303,7 +303,7 @@ def test_the_timeout_of_a_pool_travels_with_an_app_that_no_module_holds(tmp_path
     app = App(f"sqlite:///{tmp_path / 'jobs.db'}")
     app.pool("images", timeout="30s", policy=Fixed(2))
     made = pickle.dumps(app)
-    monkeypatch.setattr(travel, "_rebuilt", {})  # as in another process
+    monkeypatch.setattr(pickling, "_rebuilt", {})  # as in another process
     there = pickle.loads(made)
     assert there is not app
     assert there.task(queue="images", name="there")(lambda: None).timeout == 30.0

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millpond.codec import MOST_BYTES, MOST_DEPTH, convert, decode, encode
 from millpond.errors import JobError, PayloadRefused
+from millpond.payload.codec import MOST_BYTES, MOST_DEPTH, convert, decode, encode
 
 calm = settings(deadline=None, max_examples=200)
 

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from millpond import App, OptionError, Secret, disclosure, redaction
 from millpond.disclosure import Disclosure, disclosed
-from millpond.signature import Signature
+from millpond.payload.signature import Signature
 from tests.api.acting import complete, die
 
 

@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 
 from millpond import App, Cancel, Retry, RetryAfter, Snooze, current_job
-from millpond.codec import decode
-from millpond.execution import MOST_TEXT, MOST_TRACEBACK, arun, failure_of, outcome_of, run
 from millpond.job import (
     Cancelled,
     Crashed,
@@ -22,7 +20,9 @@ from millpond.job import (
     TimedOut,
     Unread,
 )
-from millpond.verdict import attempt, settlement
+from millpond.job_runner import MOST_TEXT, MOST_TRACEBACK, arun, failure_of, outcome_of, run
+from millpond.payload.codec import decode
+from millpond.settlement import attempt, settlement
 from tests.jobs.jobs import NOW, job
 
 app = App("memory://")

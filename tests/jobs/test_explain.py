@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from millpond.job import ENDS, JobState
-from millpond.rules.explain import why
-from millpond.rules.known import live
+from millpond.rules.jobs.explain import why
+from millpond.rules.jobs.known_tasks import live
 from tests.jobs.jobs import HOUR, NOW, job
 
 MINUTE = HOUR // 60

@@ -10,8 +10,8 @@ import pytest
 
 from millpond import App, JobFailed, JobHandle, Resources, Retry, Snooze, chain
 from millpond.errors import ArgumentsRefused, OptionError, PayloadRefused
-from millpond.execution import MOST_NAME, arun, run
 from millpond.job import JobState, Raised, Returned, Unread
+from millpond.job_runner import MOST_NAME, arun, run
 from tests.jobs.jobs import job
 
 HUGE = 10**5000  # Python refuses to print it

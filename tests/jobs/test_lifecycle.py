@@ -23,8 +23,8 @@ from millpond.job import (
     TimedOut,
     Unsatisfiable,
 )
-from millpond.rules.lifecycle import STEPS, first_state, instead_if_cancelling, may_become, rank, settle
-from millpond.rules.retry import delay_after
+from millpond.rules.jobs.lifecycle import STEPS, first_state, instead_if_cancelling, may_become, rank, settle
+from millpond.rules.jobs.retry import delay_after
 from tests.jobs.jobs import NOW, job
 
 calm = settings(deadline=None)

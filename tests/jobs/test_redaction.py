@@ -7,7 +7,7 @@ import re
 import pytest
 
 from millpond import config, redaction
-from millpond.api import finding
+from millpond.api import job_search
 from tests.jobs.steps import Counter, unbounded_repeats
 
 PATTERNS = {
@@ -15,7 +15,7 @@ PATTERNS = {
     for module, names in (
         (redaction, None),
         (config, ("_BEHIND_SCHEME", "_USER", "_HIDDEN_PARAMETER")),
-        (finding, None),
+        (job_search, None),
     )
     for name, value in vars(module).items()
     if names is None or name in names

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from millpond.job import JobOptions
 from millpond.rules.histogram import bounds, bucket, percentile
-from millpond.rules.rate import Bucket, allowed, depth, fill
-from millpond.rules.retry import SPREAD, delay_after, share
+from millpond.rules.jobs.rate_limit import Bucket, allowed, depth, fill
+from millpond.rules.jobs.retry import SPREAD, delay_after, share
 
 calm = settings(deadline=None)
 SECOND = 1_000_000

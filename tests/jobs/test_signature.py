@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millpond.errors import ArgumentsRefused, PayloadRefused
-from millpond.signature import Signature
+from millpond.payload.signature import Signature
 
 calm = settings(deadline=None, max_examples=150)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from millpond import App, Cancel, JobState, Retry, RetryAfter, Snooze
-from millpond.rules.lifecycle import STEPS
+from millpond.rules.jobs.lifecycle import STEPS
 from millpond.store.protocol import Filter
 from millpond.testing import Testing
 

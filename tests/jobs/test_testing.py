@@ -328,7 +328,7 @@ assert not heavy, heavy
         ("millpond", ""),
         ("millpond", "millpond.Pool, millpond.PayloadRefused"),
         ("millpond.testing", ""),
-        ("millpond.pool.worker", ""),
+        ("millpond.pool.worker.main", ""),
     ],
 )
 def test_importing_stays_light(module, use):

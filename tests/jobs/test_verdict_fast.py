@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond.job import Attempt, Job, JobOptions, JobState, Returned
-from millpond.verdict import completed, settlement
+from millpond.settlement import completed, settlement
 
 instants = st.integers(0, 2**50)
 

@@ -8,7 +8,7 @@ import sys
 # Speaks to a store that never answers, in a thread as the claim loop is one, and ends.
 SILENT = """
 import threading
-from millpond.node.speaking import Speaker
+from millpond.node.jobs.exchange import Speaker
 from millpond.store.protocol import Said
 
 class Silent:
@@ -29,8 +29,8 @@ print("the end")
 # Starts children before and after the collector's lists are frozen, and an undertaker that looks at both.
 CHILDREN = """
 import ctypes, os, subprocess
-from millpond.node.orphans import Undertaker
-from millpond.node.serving import rare_collections
+from millpond.node.process.reaper import Undertaker
+from millpond.node.process.foreground import rare_collections
 
 def dead(code):
     child = subprocess.Popen(["sh", "-c", f"exit {code}"])

@@ -10,7 +10,7 @@ import pytest
 
 from millpond import App, Node, Retry
 from millpond.job import MICROSECONDS
-from millpond.node import claim
+from millpond.node.jobs import claim_loop
 from tests.node.waiting import ended, until
 from tests.stores.acting import put_many, tally
 from tests.stores.places import place
@@ -75,7 +75,7 @@ def on_redis(tmp_path):
 
 def test_a_node_at_rest_goes_on_at_once_with_what_one_claim_does_not_reach(on_redis, start, monkeypatch):
     """A page of dependents for each look, once a second, would take a quarter of an hour for a million."""
-    monkeypatch.setattr(claim, "POLL", 3600.0)  # no look but one that follows another
+    monkeypatch.setattr(claim_loop, "POLL", 3600.0)  # no look but one that follows another
 
     @on_redis.task(retry=Retry(attempts=1))
     def fail() -> None:
@@ -88,7 +88,7 @@ def test_a_node_at_rest_goes_on_at_once_with_what_one_claim_does_not_reach(on_re
 
 
 def test_a_node_at_rest_finds_its_job_behind_very_many_of_others_that_fell_due(on_redis, start, monkeypatch):
-    monkeypatch.setattr(claim, "POLL", 3600.0)
+    monkeypatch.setattr(claim_loop, "POLL", 3600.0)
 
     @on_redis.task
     def five() -> int:

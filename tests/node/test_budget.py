@@ -9,14 +9,14 @@ import pytest
 
 from millpond import App, Resources
 from millpond.job import Crashed, Failure, Job, JobState, OutOfMemory, Released, Unsatisfiable
-from millpond.node.needs import Means
-from millpond.node.pressure import KernelKills, Level
-from millpond.node.queue_pool import QueuePool
-from millpond.node.resources import Measured, NodeBudget
-from millpond.node.settle import End
-from millpond.node.source import source_of
+from millpond.node.jobs.queue_pool import QueuePool
+from millpond.node.jobs.settle_queue import End
+from millpond.node.resources.budget import Measured, NodeBudget
+from millpond.node.resources.cgroup import KernelKills, Level
+from millpond.node.resources.needs import Means
+from millpond.node.worker.app_loading import source_of
 from millpond.pool_settings import pool_settings
-from millpond.rules.fit import Budget
+from millpond.rules.resources.fit import Budget
 from millpond.store.protocol import Claim
 
 MB = 1_000_000

@@ -99,7 +99,7 @@ def test_more_unknown_tasks_than_a_claim_can_name_do_not_keep_a_node_busy(
     tmp_path: Path, version: Callable[[str], App], start: START, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those that cannot be left out of a claim are due again only after a while."""
-    monkeypatch.setattr("millpond.node.unknown.MOST", 3)
+    monkeypatch.setattr("millpond.node.jobs.unknown_tasks.MOST", 3)
     old, new = version(f"sqlite:///{tmp_path / 'jobs.db'}"), version(f"sqlite:///{tmp_path / 'jobs.db'}")
     known = plain(old)
     handles = [new.task(name=f"task{number}")(lambda: None).enqueue() for number in range(8)]

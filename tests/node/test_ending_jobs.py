@@ -16,10 +16,10 @@ import pytest
 
 from millpond import App, Node, Retry
 from millpond.job import Job, JobState
-from millpond.node.ending import Endings, nudge
-from millpond.node.events import WorkerCrashed
-from millpond.rules import shutdown
-from millpond.rules.shutdown import ASK, ASK_SHARED
+from millpond.node.observability.events import WorkerCrashed
+from millpond.node.shutdown import Endings, nudge
+from millpond.rules.node import shutdown
+from millpond.rules.node.shutdown import ASK, ASK_SHARED
 from tests.node.waiting import ended, until
 
 pytestmark = pytest.mark.timeout(90)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from millpond import App, Node, Retry
-from millpond.rules.health import is_ready
+from millpond.rules.node.health import is_ready
 from tests.node.waiting import until
 
 

@@ -8,9 +8,9 @@ from typing import Any, cast
 import pytest
 
 from millpond import App
-from millpond.node.events import NodeRescued, StoreFilling
 from millpond.node.node import Node
-from millpond.node.wording import sentence_of
+from millpond.node.observability.events import NodeRescued, StoreFilling
+from millpond.node.observability.wording import sentence_of
 from millpond.store.protocol import Filter, Retention
 from tests.servers.redis import Redis, program
 from tests.stores.acting import AnyStore, put_many

@@ -12,7 +12,7 @@ import pytest
 
 from millpond import Retry
 from millpond.job import JobState
-from millpond.node import claim
+from millpond.node.jobs import claim_loop
 from tests.node.waiting import all_ended, ended, until
 
 
@@ -114,7 +114,7 @@ def test_those_in_a_loop_that_a_job_ended_run_again_and_pay_nothing(local, start
 
 
 def test_a_pool_of_several_queues_does_not_wait_behind_an_empty_one(app, start, monkeypatch):
-    monkeypatch.setattr(claim, "POLL", 3600.0)  # nobody looks but for a reason
+    monkeypatch.setattr(claim_loop, "POLL", 3600.0)  # nobody looks but for a reason
     app.pool("rest", queues=["a", "b", "c"], workers=1)
 
     @app.task(queue="b")

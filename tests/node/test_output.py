@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from millpond import Retry
-from millpond.node import output
-from millpond.node.logs import set_up, take_down
+from millpond.node.observability import worker_output
+from millpond.node.observability.logs import set_up, take_down
 from tests.node.waiting import all_ended, ended, until
 
 
@@ -112,7 +112,7 @@ def test_what_a_job_prints_can_forge_no_line_and_steer_no_terminal(local, start,
     assert all(line["message"].isprintable() for line in lines)
     assert {line["job"] for line in lines if "job" in line} == {handle.id}
     assert "hunter2" not in str(lines)
-    assert max(len(line["message"]) for line in lines) < 2 * output.LONGEST
+    assert max(len(line["message"]) for line in lines) < 2 * worker_output.LONGEST
 
 
 def test_what_no_python_has_printed_is_told_without_a_job(local, start, log):
@@ -155,19 +155,19 @@ def test_a_flood_neither_stops_the_job_nor_fills_the_log(local, start, log):
     ended(loud)
     saying(log, "were left out")
     seconds = len({line["at"][:19] for line in printed(log())}) + 1
-    assert len(printed(log())) <= (output.LINES + 1) * (seconds + 1)
+    assert len(printed(log())) <= (worker_output.LINES + 1) * (seconds + 1)
 
 
 def test_a_worker_that_prints_without_end_is_slowed_and_the_node_is_not(monkeypatch):
     """The reader alone: it takes so much in a second and leaves the rest in the pipe."""
-    monkeypatch.setattr(output, "EACH_SECOND", 100_000)
+    monkeypatch.setattr(worker_output, "EACH_SECOND", 100_000)
     reading, writing = os.pipe2(os.O_NONBLOCK)
 
     class Worker:
         output: int | None = reading
         pid = 5
 
-    reader = output.Output()
+    reader = worker_output.Output()
     reader.take("p", Worker())
     taken, began = 0, time.monotonic()
     while time.monotonic() - began < 0.5:
@@ -175,7 +175,7 @@ def test_a_worker_that_prints_without_end_is_slowed_and_the_node_is_not(monkeypa
             taken += os.write(writing, b"y" * 10_000)
         except BlockingIOError:
             time.sleep(0.01)
-    assert taken <= 100_000 + 3 * output.AT_ONCE + 65_536
+    assert taken <= 100_000 + 3 * worker_output.AT_ONCE + 65_536
     os.close(writing)
     reader.close(5)
 

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from millpond import Resources
 from millpond.job import Job, Released, Unsatisfiable
-from millpond.node import resources
-from millpond.node.needs import Means
-from millpond.node.resources import PATIENCE
+from millpond.node.resources import budget
+from millpond.node.resources.budget import PATIENCE
+from millpond.node.resources.needs import Means
 from tests.node.test_budget import MB, Desk, desk
 
 EPOCH = 1_700_000_000.0  # what the store's clock says when ours says 0
@@ -35,7 +35,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr(resources, "time", found)
+    monkeypatch.setattr(budget, "time", found)
     return found
 
 

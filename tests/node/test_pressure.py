@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from millpond.node.pressure import Level, Machine, tightest
+from millpond.node.resources.cgroup import Level, Machine, tightest
 
 MB = 1_000_000
 GB = 1000 * MB

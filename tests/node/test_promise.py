@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from millpond.job import MICROSECONDS, Job, JobState
-from millpond.simulate.measure import quantile
+from millpond.simulate.figures import quantile
 from tests.node import napping
 from tests.node.waiting import all_ended, until
 

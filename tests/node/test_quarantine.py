@@ -14,8 +14,8 @@ import pytest
 from millpond import App
 from millpond.errors import OutcomeUnknown, StoreBusy, StoreUnavailable
 from millpond.job import JobState
-from millpond.rules.health import is_ready
-from millpond.store.opening import open_store
+from millpond.rules.node.health import is_ready
+from millpond.store.open import open_store
 from millpond.store.protocol import Exchanged
 from tests.node.waiting import all_ended, ended, until
 from tests.stores.places import address_and_name, place

@@ -5,10 +5,10 @@ import time
 import pytest
 
 from millpond import App
-from millpond.node.recollection import NEEDS, guess, keep, keep_needs, recall, recall_needs
-from millpond.rules.estimate import Estimates
+from millpond.node.scaling.saved_estimates import NEEDS, guess, keep, keep_needs, recall, recall_needs
 from millpond.rules.histogram import bucket
-from millpond.rules.learning import Learned
+from millpond.rules.resources.learned_needs import Learned
+from millpond.rules.scaling.estimates import Estimates
 from millpond.store.protocol import Minute
 
 

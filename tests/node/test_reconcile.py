@@ -10,7 +10,7 @@ import pytest
 
 from millpond import App, Retry
 from millpond.job import JobState
-from millpond.node import reconcile
+from millpond.node.jobs import reconcile
 from tests.node.past import RedisPast, store_with_a_past
 from tests.node.test_leases import alive, lines
 from tests.node.waiting import all_ended, ended, until

@@ -11,7 +11,7 @@ import pytest
 
 from millpond import App, Node, Resources
 from millpond.job import JobState, Priority
-from millpond.node.events import WorkerGone
+from millpond.node.observability.events import WorkerGone
 from tests.node.waiting import all_ended, ended, until
 
 MB = 1_000_000
@@ -242,7 +242,7 @@ def test_an_idle_worker_that_keeps_memory_goes_when_another_job_needs_it(local, 
 
 
 def test_what_waits_long_is_left_to_a_node_that_has_room(local, start, crowd, tmp_path, monkeypatch):
-    monkeypatch.setattr("millpond.node.resources.ELSEWHERE", 0.2)
+    monkeypatch.setattr("millpond.node.resources.budget.ELSEWHERE", 0.2)
     local.pool("default", workers=2)
     go_on = tmp_path / "go on"
     large = local.task(resources=Resources(memory="300MB"))(hold)

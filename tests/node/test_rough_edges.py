@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from millpond import App, Cancel, Node, Resources, Retry, StoreError, TaskKilled, current_job
 from millpond.job import JobState
-from millpond.node import claim
-from millpond.node.doorway import Doorway
-from millpond.node.execute import TOKEN
-from millpond.node.inflight import Withdrawn
+from millpond.node.jobs import claim_loop
+from millpond.node.jobs.claimed_job import Withdrawn
 from millpond.node.node import pools_for
-from millpond.pool import stopping
+from millpond.node.worker.entry import TOKEN
+from millpond.node.worker.store_proxy import Doorway
+from millpond.pool.process import stop_tasks
 from millpond.store.protocol import Claim, Progress
 from tests.node.waiting import all_ended, ended, until
 
@@ -135,7 +135,7 @@ def test_the_memory_of_a_job_that_came_back_is_given_once_and_stays_its_own(loca
 
 
 def test_a_job_that_needs_memory_runs_again_on_the_node_that_was_rescued(local, start, tmp_path, monkeypatch):
-    monkeypatch.setattr(stopping, "STACK_WAIT", 3.0)  # the old run ends long after the new claim
+    monkeypatch.setattr(stop_tasks, "STACK_WAIT", 3.0)  # the old run ends long after the new claim
     local.pool("default", workers=2)
 
     @local.task(resources=Resources(memory="900MB"), retry=Retry(first=0))
@@ -296,6 +296,6 @@ def test_what_was_rescued_is_claimed_though_nothing_announces_it(local, start, m
     local.store.renew("dead", "elsewhere", lease=0.5)
     assert local.store.exchange("dead", 1, claims=[Claim("default", 1)]).claimed
     monkeypatch.setattr(local.store, "wait", lambda _, timeout: threading.Event().wait(timeout))
-    monkeypatch.setattr(claim, "POLL", 600.0)
+    monkeypatch.setattr(claim_loop, "POLL", 600.0)
     start(local, lease=1.0)
     assert handle.result(timeout=30) == 5

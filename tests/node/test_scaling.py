@@ -16,13 +16,13 @@ import pytest
 from millpond import App, Node
 from millpond.events import WorkerStarted, WorkerStopped
 from millpond.job import JobState
-from millpond.node.decisions import read_decisions
-from millpond.node.events import ScaledDown, ScaledUp
-from millpond.node.fleet import shares_of
-from millpond.node.news import pool_news
-from millpond.node.observing import Counting, PoolWatch
-from millpond.node.overrides import Bounds, write_bounds
-from millpond.rules.scale import Fixed, ScaleByDepth
+from millpond.node.observability.events import ScaledDown, ScaledUp
+from millpond.node.observability.observers import pool_news
+from millpond.node.scaling.decision_log import read_decisions
+from millpond.node.scaling.fleet import shares_of
+from millpond.node.scaling.observe import Counting, PoolWatch
+from millpond.node.scaling.overrides import Bounds, write_bounds
+from millpond.rules.scaling.policies import Fixed, ScaleByDepth
 from tests.node.waiting import all_ended, until
 from tests.proof_stores.worlds import Server
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from millpond import App, Node
-from millpond.node.events import ScaledUp
+from millpond.node.observability.events import ScaledUp
 from tests.node.waiting import until
 
 pytestmark = pytest.mark.timeout(60)

@@ -6,10 +6,10 @@ import pytest
 
 from millpond import App, Fixed, Node, OptionError, ScaleByDepth, ScaleForWait
 from millpond.errors import Conflict
-from millpond.node.decisions import words_of
-from millpond.node.overrides import Bounds, changes, read_bounds, write_bounds
+from millpond.node.scaling.decision_log import words_of
+from millpond.node.scaling.overrides import Bounds, changes, read_bounds, write_bounds
 from millpond.pool_settings import PoolSettings
-from millpond.rules.observation import Decision
+from millpond.rules.scaling.records import Decision
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 
 from millpond import App, Retry, StoreRefused
 from millpond.job import JobState
-from millpond.pool.start import Hub
+from millpond.pool.process.starters import Hub
 from tests.node.waiting import all_ended, ended, until
 
 

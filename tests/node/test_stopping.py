@@ -15,8 +15,8 @@ import pytest
 
 from millpond import App, Node, Retry
 from millpond.job import Job, JobState
-from millpond.node.events import NodeStopped, WorkerCrashed
-from millpond.rules.shutdown import LEAST
+from millpond.node.observability.events import NodeStopped, WorkerCrashed
+from millpond.rules.node.shutdown import LEAST
 from tests.node.waiting import until
 from tests.proof_stores.worlds import Server
 

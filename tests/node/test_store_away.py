@@ -11,14 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from millpond import App, Node, Retry, boot, current_job
+from millpond import App, Node, Retry, current_job
 from millpond.errors import StoreUnavailable
 from millpond.job import JobState
-from millpond.node import claim
-from millpond.node.heartbeat import AGAIN, BEATS, patience
+from millpond.node.jobs import claim_loop
+from millpond.node.lease.heartbeat import AGAIN, BEATS, patience
 from millpond.node.state import FENCE_MARGIN, margin
-from millpond.rules import ahead
-from millpond.store.opening import open_store
+from millpond.rules.jobs import claim_size
+from millpond.store.open import open_store
+from millpond.system import boot_clock
 from tests.node.test_leases import alive, lines
 from tests.node.waiting import BOUND, all_ended, ended, until
 from tests.proof_node.proxy import Proxy
@@ -42,7 +43,7 @@ def app_at(url: str, workers: int = 1) -> Iterator[App]:
         """Leave a line with the time again and again, until `go` exists."""
         while True:
             with open(marks, "a") as file:
-                file.write(f"{boot.seconds()} {os.getpid()}\n")
+                file.write(f"{boot_clock.seconds()} {os.getpid()}\n")
             if os.path.exists(go):
                 return current_job().token
             time.sleep(0.01)
@@ -69,8 +70,8 @@ def app_at(url: str, workers: int = 1) -> Iterator[App]:
 
 def claim_all_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long the machine takes: jobs are claimed behind one that runs for long, and stay claimed."""
-    monkeypatch.setattr(ahead, "SHORTEST", BOUND)
-    monkeypatch.setattr(ahead, "LONGEST", BOUND)
+    monkeypatch.setattr(claim_size, "SHORTEST", BOUND)
+    monkeypatch.setattr(claim_size, "LONGEST", BOUND)
 
 
 def last(marks: Path) -> tuple[float, int]:
@@ -89,7 +90,7 @@ def test_a_node_whose_connections_die_without_a_word_keeps_its_lease_and_its_job
             handle = there.tasks["hold"].enqueue(str(marks), str(go))
             until(lambda: handle.job().started_at, "the job runs")
             with Node(there, lease=LEASE) as second:
-                lost_at = boot.seconds()
+                lost_at = boot_clock.seconds()
                 proxy.lose_all()
                 until(
                     lambda: first._state.renewed_at > lost_at + LEASE or handle.job().token > 1,
@@ -122,7 +123,7 @@ def test_nothing_begins_on_a_lease_that_is_about_to_end(tmp_path, monkeypatch):
             state, loop = node._state, node._loop
             with monkeypatch.context() as patched:
                 patched.setattr(state.heart, "renew", away)
-                state.renewed_at = boot.seconds() - LEASE + state.margin - 0.01
+                state.renewed_at = boot_clock.seconds() - LEASE + state.margin - 0.01
                 handle = app.tasks["hold_slot"].enqueue(str(tmp_path / "marks"), str(tmp_path / "go"))
                 for _ in range(3):
                     before = loop.round_at
@@ -166,7 +167,7 @@ def test_a_job_with_a_slot_is_stopped_before_the_lease_ends_and_one_without_goes
 @pytest.mark.parametrize("name", SERVERS)
 def test_beyond_a_bound_of_unsettled_ends_nothing_more_is_started(name, tmp_path, monkeypatch):
     marks, go, number = tmp_path / "marks", tmp_path / "go", 60
-    monkeypatch.setattr(claim, "MOST_UNSETTLED", 4 * LARGE)
+    monkeypatch.setattr(claim_loop, "MOST_UNSETTLED", 4 * LARGE)
     claim_all_ahead(monkeypatch)
     with place(name, tmp_path) as url, Proxy(url) as proxy, app_at(url) as there, app_at(proxy.url) as here:
         there.store.migrate()

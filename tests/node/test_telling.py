@@ -9,15 +9,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from millpond.api.gathering import decision_document
-from millpond.node.decisions import Telling, read_decisions, share_of
-from millpond.node.events import PoolFlaps, ScaledDown, ScaledUp
+from millpond.api.snapshot import decision_document
+from millpond.node.observability.events import PoolFlaps, ScaledDown, ScaledUp
+from millpond.node.observability.wording import level_of
+from millpond.node.scaling.decision_log import Telling, read_decisions, share_of
 from millpond.node.state import NodeState
-from millpond.node.wording import level_of
 from millpond.pool_settings import PoolSettings
-from millpond.rules.observation import Limits, Memory, Observation, Policy, TaskLoad
-from millpond.rules.scale import Fixed, ScaleForWait
-from millpond.store.opening import open_store
+from millpond.rules.scaling.policies import Fixed, ScaleForWait
+from millpond.rules.scaling.records import Limits, Memory, Observation, Policy, TaskLoad
+from millpond.store.open import open_store
 
 
 class Pool:

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from millpond import Node, Retry
-from millpond.node.events import WorkerGone
-from millpond.store.opening import open_store
+from millpond.node.observability.events import WorkerGone
+from millpond.store.open import open_store
 from tests.node import mischief
 from tests.node.mischief import (
     CHANGES,
@@ -131,7 +131,7 @@ def test_a_worker_that_a_job_changed_for_good_leaves_before_the_next_job(local, 
 def test_a_hard_limit_that_was_lowered_without_root_s_rights_stays_changed():
     program = """
         import os, resource
-        from millpond.node.tidy import Surroundings
+        from millpond.node.worker.process_state import Surroundings
         if os.getuid() == 0:
             os.setuid(65534)
         clean = Surroundings()
@@ -147,7 +147,7 @@ def test_a_hard_limit_that_was_lowered_without_root_s_rights_stays_changed():
 def test_a_timer_never_meets_a_process_that_is_half_put_back():
     program = """
         import random, signal
-        from millpond.node.tidy import Surroundings
+        from millpond.node.worker.process_state import Surroundings
         clean = Surroundings()
         for _ in range(3000):
             signal.signal(signal.SIGALRM, lambda *_: None)

@@ -11,8 +11,8 @@ import pytest
 
 from millpond import App, Node
 from millpond.job import JobState
-from millpond.rules.health import is_ready
-from millpond.store.opening import open_store
+from millpond.rules.node.health import is_ready
+from millpond.store.open import open_store
 from tests.node.generations import ROOT, Process, calls, processes
 from tests.node.waiting import until
 from tests.stores.places import SHARED, place

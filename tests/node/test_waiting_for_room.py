@@ -10,7 +10,7 @@ import pytest
 
 from millpond import Resources
 from millpond.job import JobState
-from millpond.node.events import WorkerUp
+from millpond.node.observability.events import WorkerUp
 from tests.node.waiting import all_ended, until
 
 pytestmark = pytest.mark.timeout(60)

@@ -6,8 +6,7 @@ from typing import Any
 
 import msgspec
 
-from millpond.node.fleet import PoolShare
-from millpond.node.report import (
+from millpond.node.observability.report import (
     NodeReport,
     PoolReport,
     RecurringReport,
@@ -15,6 +14,7 @@ from millpond.node.report import (
     TickingReport,
     WorkerReport,
 )
+from millpond.node.scaling.fleet import PoolShare
 
 
 def worker(**changes: Any) -> WorkerReport:

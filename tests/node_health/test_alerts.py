@@ -9,10 +9,17 @@ from typing import Any
 
 import pytest
 
-from millpond.node import alerts as module
-from millpond.node.alerts import Alert, Alerts
-from millpond.node.events import JobCompleted, JobDied, NodeEvents, PoolUnhealthy, StoreBack, StoreLost
-from millpond.node.webhook import Webhook
+from millpond.node.observability import alerts as module
+from millpond.node.observability.alerts import Alert, Alerts
+from millpond.node.observability.events import (
+    JobCompleted,
+    JobDied,
+    NodeEvents,
+    PoolUnhealthy,
+    StoreBack,
+    StoreLost,
+)
+from millpond.node.observability.webhook import Webhook
 from tests.node_health.sinks import LIMIT, listening
 
 

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from millpond.node.bulletin import ProcessorUse, policy_in_words
-from millpond.pool.cores import usable_cores
+from millpond.node.lease.publish_info import ProcessorUse, policy_in_words
 from millpond.pool_settings import pool_settings
-from millpond.rules.scale import Fixed, ScaleForWait
+from millpond.rules.scaling.policies import Fixed, ScaleForWait
+from millpond.system.cores import usable_cores
 
 
 def seen(*workers):

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from millpond import App, Retry
-from millpond.node.health import HealthServer
+from millpond.node.health.routes import HealthOptions
+from millpond.node.health.server import HealthServer
 from millpond.node.node import Node
-from millpond.node.probes import HealthOptions
 from millpond.options import Resources
 from tests.docs.pages import ROOT, code, rows, section
 from tests.node.waiting import ended, until

@@ -23,8 +23,9 @@ from millpond.job import (
     Returned,
     Snoozed,
 )
-from millpond.node import events as module
-from millpond.node.events import (
+from millpond.node.observability import events as module
+from millpond.node.observability.concerns import Lookout
+from millpond.node.observability.events import (
     JobCompleted,
     JobDied,
     JobRetried,
@@ -41,9 +42,8 @@ from millpond.node.events import (
     of_pool,
     of_settlement,
 )
-from millpond.node.lookout import Lookout
-from millpond.node.wording import SENTENCES, kinds_from, sentence_of
-from millpond.verdict import settlement
+from millpond.node.observability.wording import SENTENCES, kinds_from, sentence_of
+from millpond.settlement import settlement
 from tests.node_health.reports import node, pool
 
 LIMIT = 10  # seconds for what takes milliseconds

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 import pytest
 
 from millpond.errors import OptionError
-from millpond.node import health
-from millpond.node.health import HealthServer
-from millpond.node.probes import HealthOptions
-from millpond.node.report import NodeReport
+from millpond.node.health import server as health
+from millpond.node.health.routes import HealthOptions
+from millpond.node.health.server import HealthServer
+from millpond.node.observability.report import NodeReport
 from tests.node_health.reports import node
 
 TOKEN = "k3y-of-sixteen-or-more-characters"

@@ -15,10 +15,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from millpond.current import running
 from millpond.errors import OptionError
-from millpond.node import logs
-from millpond.node.events import (
+from millpond.node.observability import logs
+from millpond.node.observability.events import (
     JobCompleted,
     JobDied,
     JobRetried,
@@ -27,9 +26,17 @@ from millpond.node.events import (
     ScaledUp,
     StoreLost,
 )
-from millpond.node.logs import BackgroundHandler, JsonFormatter, TextFormatter, log_events, set_up, take_down
-from millpond.node.redaction import LONGEST, on_one_line, shown
+from millpond.node.observability.logs import (
+    BackgroundHandler,
+    JsonFormatter,
+    TextFormatter,
+    log_events,
+    set_up,
+    take_down,
+)
 from millpond.redaction import without_secrets
+from millpond.shown_text import LONGEST, on_one_line, shown
+from millpond.task_context import running
 from tests.node_health.test_events import job
 
 LIMIT = 10  # seconds for what takes milliseconds
@@ -277,7 +284,7 @@ def test_lost_lines_are_told_in_the_format_of_the_log():
 def test_a_stream_that_is_closed_does_not_end_the_program():
     code = (
         "import logging, sys\n"
-        "from millpond.node.logs import set_up, take_down\n"
+        "from millpond.node.observability.logs import set_up, take_down\n"
         "handler = set_up('json')\n"
         "sys.stderr.close()\n"
         "logging.getLogger('millpond').error('x')\n"

@@ -5,10 +5,17 @@ from __future__ import annotations
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from millpond.node.figures import NODE, NODE_CURVES, POOL, RECURRING, RESOURCES, STORE_RETRIES
-from millpond.node.metrics import MOST_TASKS, render
-from millpond.node.report import NodeReport, RecurringReport, TickingReport
-from millpond.node.tally import Durations, Tally
+from millpond.node.observability.job_tally import Durations, Tally
+from millpond.node.observability.metric_definitions import (
+    NODE,
+    NODE_CURVES,
+    POOL,
+    RECURRING,
+    RESOURCES,
+    STORE_RETRIES,
+)
+from millpond.node.observability.metrics import MOST_TASKS, render
+from millpond.node.observability.report import NodeReport, RecurringReport, TickingReport
 from tests.docs.pages import ROOT, code, rows, section
 from tests.node_health.reports import node, pool
 

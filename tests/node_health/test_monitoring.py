@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from millpond.job import Failure, Outcome, Raised, Released, Returned
-from millpond.node import monitoring as module
-from millpond.node.events import JobCompleted, JobDied, JobRetried, NodeEvents, StoreLost
-from millpond.node.monitoring import JobNews, Monitoring
-from millpond.verdict import settlement
+from millpond.node.observability import monitor as module
+from millpond.node.observability.events import JobCompleted, JobDied, JobRetried, NodeEvents, StoreLost
+from millpond.node.observability.monitor import JobNews, Monitoring
+from millpond.settlement import settlement
 from tests.node_health.reports import node
 from tests.node_health.test_events import LIMIT, NOW, job
 

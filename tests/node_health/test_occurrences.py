@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from millpond.node.events import NodeEvents, ScaledUp, WorkerGone, WorkerStartFailed, WorkerUp
-from millpond.node.occurrences import Occurrences
-from millpond.orchestrator.happenings import TickMissed
+from millpond.node.observability.counters import Occurrences
+from millpond.node.observability.events import NodeEvents, ScaledUp, WorkerGone, WorkerStartFailed, WorkerUp
+from millpond.orchestrator.events import TickMissed
 
 
 def test_events_are_counted_by_kind_and_by_whom_they_are_about():

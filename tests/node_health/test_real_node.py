@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from millpond import App
-from millpond.node.health import HealthServer
+from millpond.node.health.routes import HealthOptions
+from millpond.node.health.server import HealthServer
 from millpond.node.node import Node
-from millpond.node.probes import HealthOptions
 from tests.node.waiting import until
 from tests.node_health import jobs
 from tests.node_health.test_health_port import ask, body

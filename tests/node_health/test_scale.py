@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from millpond.config import KEYS, variable
-from millpond.node.fleet import PoolShare, scale_document, servers_of, shares_of, told
-from millpond.node.metrics import render
-from millpond.node.probes import HealthOptions
+from millpond.node.health.routes import HealthOptions
+from millpond.node.observability.metrics import render
+from millpond.node.scaling.fleet import PoolShare, scale_document, servers_of, shares_of, told
 from millpond.store.protocol import NodeRecord
 from tests.node_health.reports import node
 from tests.node_health.test_health_port import TOKEN, ask, body, serving

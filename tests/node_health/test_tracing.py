@@ -15,10 +15,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from millpond import App
+from millpond import App, tracing
 from millpond.job import Crashed, Enqueued, Failure, NewJob, Raised, Returned
-from millpond.node import tracing
-from millpond.node.tracing import LINK, MOST_CHARACTERS, bounded, enqueueing, settled
+from millpond.tracing import LINK, MOST_CHARACTERS, bounded, enqueueing, settled
 
 EXPORTER = InMemorySpanExporter()
 PROVIDER = TracerProvider()
@@ -175,7 +174,7 @@ def test_nothing_is_imported_or_done_where_the_program_does_not_use_it():
     code = (
         "import sys\n"
         "from millpond.job import Returned\n"
-        "from millpond.node import tracing\n"
+        "from millpond import tracing\n"
         "with tracing.enqueueing('t', 'q') as carrier: assert carrier == {}\n"
         "with tracing.running({}, job='a', task='t', queue='q', attempt=1) as ended: ended(Returned())\n"
         "facts = {'job': 'a', 'task': 't', 'queue': 'q', 'attempt': 1}\n"

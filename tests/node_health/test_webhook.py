@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from millpond.cli.run import alerts_of
+from millpond.cli.commands.run import alerts_of
 from millpond.config import load
 from millpond.errors import OptionError
-from millpond.node import webhook as module
-from millpond.node.alerts import Alert
-from millpond.node.webhook import Webhook, WebhookFailed, check_url, may_be_asked, resolve
+from millpond.node.observability import webhook as module
+from millpond.node.observability.alerts import Alert
+from millpond.node.observability.webhook import Webhook, WebhookFailed, check_url, may_be_asked, resolve
 from tests.node_health.sinks import LIMIT, listening
 
 ALERT = Alert("StoreLost", "error", "the store is gone", 1.5, "host-1", 0, {"cause": "refused"})

@@ -19,9 +19,9 @@ PATIENCE = 40.0
 # A node that says what it is told. It stops when it is killed, or told so on its standard input.
 STAND_IN = """
 import logging, sys, threading
-from millpond.node import orphans
-from millpond.node.report import NodeReport
-from millpond.node.serving import serve
+from millpond.node.process import reaper as orphans
+from millpond.node.observability.report import NodeReport
+from millpond.node.process.foreground import serve
 
 logging.basicConfig(stream=sys.stderr, level=logging.INFO)
 

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from millpond.node.signals import CAPACITY, HEARD, WOKEN, Signals, name_of
+from millpond.node.process.signals import CAPACITY, HEARD, WOKEN, Signals, name_of
 
 pytestmark = pytest.mark.skipif(
     threading.current_thread() is not threading.main_thread(), reason="signals belong to the main thread"
@@ -94,7 +94,7 @@ def test_a_signal_has_a_name():
 def test_signals_are_heard_in_a_program_with_thousands_of_files():
     program = """
         import os, resource, signal
-        from millpond.node.signals import Signals
+        from millpond.node.process.signals import Signals
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (2000, most))
         for _ in range(1100):

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from millpond.rules.shutdown import ECHO
+from millpond.rules.node.shutdown import ECHO
 from tests.node_signals.programs import STAND_IN, program, stand_in
 
 STEPS = ("drain", "hurry", "kill", "hold", "go on", "reload", "served")

@@ -16,7 +16,7 @@ import pytest
 
 from millpond import App
 from millpond.job import JobState
-from millpond.rules.shutdown import ECHO
+from millpond.rules.node.shutdown import ECHO
 from tests.node.waiting import until
 from tests.node_signals.programs import MILLPOND, Program, clean_environment, program
 

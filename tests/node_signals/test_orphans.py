@@ -9,14 +9,14 @@ import threading
 
 import pytest
 
-from millpond.node import orphans
+from millpond.node.process import reaper
 from tests.node_signals.programs import program
 
 # Makes an orphan and a child of its own, both dead; looks twice; says what became of them.
 SCENE = """
 import ctypes, os, subprocess, sys
 from pathlib import Path
-from millpond.node.orphans import Undertaker
+from millpond.node.process.reaper import Undertaker
 
 def is_dead(pid):
     try:
@@ -94,9 +94,9 @@ def test_no_other_thread_notices_that_the_collector_was_asked():
     for thread in threads:
         thread.start()
     for _ in range(20):
-        orphans.freeze()
-        orphans._claimed()
-        orphans.unfreeze()
+        reaper.freeze()
+        reaper._claimed()
+        reaper.unfreeze()
     over.set()
     for thread in threads:
         thread.join()
@@ -110,11 +110,11 @@ class Lasting(subprocess.Popen[bytes]):
 def test_the_children_of_this_program_are_known_before_and_after_the_freeze():
     with subprocess.Popen(["sleep", "60"]) as one, Lasting(["sleep", "60"]) as other:
         wanted = {one.pid, other.pid}
-        assert orphans._claimed() >= wanted
-        orphans.freeze()
-        assert orphans._claimed() >= wanted
-        orphans.unfreeze()
-        assert orphans._claimed() >= wanted
+        assert reaper._claimed() >= wanted
+        reaper.freeze()
+        assert reaper._claimed() >= wanted
+        reaper.unfreeze()
+        assert reaper._claimed() >= wanted
         one.kill()
         other.kill()
-    assert not orphans._claimed() & wanted
+    assert not reaper._claimed() & wanted

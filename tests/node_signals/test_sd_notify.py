@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from millpond.node.sd_notify import Notifier
+from millpond.node.process.sd_notify import Notifier
 from tests.node_signals.programs import clean_environment, stand_in
 
 

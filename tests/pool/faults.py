@@ -174,7 +174,7 @@ def corrupt_ring():
     """Answer for a task that does not exist, as a worker gone mad would."""
     import gc
 
-    from millpond.pool.outbox import Outbox
+    from millpond.pool.worker.result_writer import Outbox
 
     [outbox] = [item for item in gc.get_objects() if isinstance(item, Outbox)]
     outbox.answer(10**9, 1, "stray", True, time.monotonic_ns())

@@ -14,8 +14,8 @@ import pytest
 
 from millpond import Pool, PoolClosed, PoolError, TaskKilled
 from millpond.events import WorkerFailedToStart, WorkerStarted, WorkerStopped
-from millpond.pool import stopping, upkeep
-from millpond.pool.start import Hub
+from millpond.pool.process import stop_tasks, supervisor
+from millpond.pool.process.starters import Hub
 from tests.pool.tasks import PATIENCE, block_the_loop, eventually, hold, identity
 
 
@@ -38,8 +38,8 @@ def silent_template(pool: Pool) -> Iterator[None]:
 def test_a_cancel_that_falls_due_after_shutdown_has_killed_its_worker_breaks_nothing(
     new_pool, gate, listen, monkeypatch, caplog
 ):
-    monkeypatch.setattr(stopping, "SOFT_CANCEL_WAIT", 0.5)
-    monkeypatch.setattr(upkeep, "EXIT_CODE_WAIT", 1.0)
+    monkeypatch.setattr(stop_tasks, "SOFT_CANCEL_WAIT", 0.5)
+    monkeypatch.setattr(supervisor, "EXIT_CODE_WAIT", 1.0)
     pool = new_pool(1, kind="async", concurrency=2)
     heard = listen(pool)
     future = pool.submit(block_the_loop, gate.folder)
@@ -56,7 +56,7 @@ def test_a_shutdown_without_time_waits_for_no_exit_code_that_nobody_tells(
     new_pool, gate, listen, monkeypatch
 ):
     """A worker is being started, so its template is let go: nobody is left who knows how the other ended."""
-    monkeypatch.setattr(upkeep, "EXIT_CODE_WAIT", 10 * PATIENCE)
+    monkeypatch.setattr(supervisor, "EXIT_CODE_WAIT", 10 * PATIENCE)
     pool = new_pool(2, min_workers=1)
     heard = listen(pool)
     running = pool.submit(hold, gate.folder)

@@ -9,7 +9,7 @@ import pytest
 
 from millpond import Pool, TaskKilled
 from millpond.events import WorkerStarted
-from millpond.pool import page as layout
+from millpond.pool.channel import shared_page as layout
 from tests.pool.tasks import PATIENCE, Gate, hold_async
 
 NEVER = 2**63

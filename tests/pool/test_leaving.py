@@ -18,7 +18,7 @@ import pytest
 
 from millpond import Pool
 from millpond.events import WorkerFailedToStart, WorkerStopped
-from millpond.rules import crew
+from millpond.rules.pool import size
 from tests.pool import leaving, tasks
 from tests.pool.conftest import Heard
 from tests.pool.leaving import RECORDS
@@ -156,7 +156,7 @@ def test_a_worker_that_never_leaves_is_killed_and_the_log_shows_what_it_waited_f
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(crew, "LEAVE_WAIT", 0.5)
+    monkeypatch.setattr(size, "LEAVE_WAIT", 0.5)
     pool = new_pool(1, max_tasks_per_child=1)
     heard = listen(pool)
     with caplog.at_level(logging.WARNING, "millpond"):

@@ -9,7 +9,7 @@ import pytest
 
 from millpond import Pool
 from millpond.pool.lost_locks import LONGEST, hold
-from millpond.pool.room import Room
+from millpond.pool.queue_room import Room
 from tests.pool import tasks
 from tests.pool.tasks import PATIENCE, Gate, answers, holder
 

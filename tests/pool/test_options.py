@@ -13,9 +13,9 @@ from typing import Any, cast
 import pytest
 
 from millpond import OptionError, Pool, PoolDegraded, PoolError
-from millpond.pool.cores import usable_cores
+from millpond.pool.channel.shared_page import MAX_SLOTS
 from millpond.pool.options import REFUSED, PoolKeywords
-from millpond.pool.page import MAX_SLOTS
+from millpond.system.cores import usable_cores
 from tests.pool import tasks
 from tests.pool.tasks import PATIENCE
 

@@ -14,7 +14,7 @@ import pytest
 
 from millpond import OptionError, Pool
 from millpond.events import WorkerStarted, WorkerStopped
-from millpond.pool import upkeep
+from millpond.pool.process import supervisor
 from tests.pool import tasks
 from tests.pool.conftest import Heard
 from tests.pool.tasks import PATIENCE, Gate, answers, eventually, holder
@@ -345,7 +345,7 @@ def test_a_pool_resized_over_and_over_loses_nothing(kind: str, new_pool: MakePoo
 def test_a_worker_at_rest_holds_no_shared_memory_for_large_arguments_and_results(
     new_pool: MakePool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "ARENA_REST", 0.2)
+    monkeypatch.setattr(supervisor, "ARENA_REST", 0.2)
     pool = new_pool(1)
     data = os.urandom(20 << 20)
     assert pool.submit(tasks.identity, data).result(PATIENCE) == data

@@ -13,8 +13,8 @@ import pytest
 
 from millpond import Pool, PoolDegraded
 from millpond.events import PoolBecameDegraded, WorkerFailedToStart
-from millpond.pool.crew_control import CrewControl
-from millpond.pool.start import TemplateProcess
+from millpond.pool.process.control import CrewControl
+from millpond.pool.process.starters import TemplateProcess
 from tests.pool import wedges
 from tests.pool.conftest import Heard
 from tests.pool.tasks import identity, pid_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from millpond.pool import page as layout
-from millpond.pool.link import Doom
+from millpond.pool.channel import shared_page as layout
+from millpond.pool.process.worker_link import Doom
 from tests.pool_parts.two_ends import TwoEnds
 
 UNTIL, LATER = 10**18, 2 * 10**18

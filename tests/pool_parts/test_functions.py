@@ -9,8 +9,8 @@ import threading
 import numpy as np
 import pytest
 
-from millpond.pool.functions import REMEMBERED, Functions, name_of
-from millpond.pool.payload import Names
+from millpond.pool.channel.functions import REMEMBERED, Functions, name_of
+from millpond.pool.channel.pickling import Names
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ def test_forgetting_drops_every_reference(functions):
 @pytest.mark.parametrize(
     ("call", "name"),
     [
-        (name_of, "millpond.pool.functions.name_of"),
+        (name_of, "millpond.pool.channel.functions.name_of"),
         (len, "builtins.len"),
         (Greeter().greet, f"{__name__}.Greeter.greet"),
         (Greeter(), f"{__name__}.Greeter"),

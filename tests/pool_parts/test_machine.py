@@ -5,9 +5,9 @@ import os
 
 import pytest
 
-from millpond.pool.cores import usable_cores
-from millpond.pool.page import Page
-from millpond.pool.system import oom_kills, resident
+from millpond.pool.channel.shared_page import Page
+from millpond.pool.proc import oom_kills, resident
+from millpond.system.cores import usable_cores
 
 
 @pytest.fixture

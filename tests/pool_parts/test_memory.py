@@ -10,13 +10,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from millpond.pool import memory
-from millpond.pool.memory import HUGE, KEPT_BYTES, KEPT_PIECES, fresh
+from millpond.pool.channel import buffers
+from millpond.pool.channel.buffers import HUGE, KEPT_BYTES, KEPT_PIECES, fresh
 
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch):
-    monkeypatch.setattr(memory, "_kept", [])
+    monkeypatch.setattr(buffers, "_kept", [])
 
 
 def address(view):
@@ -43,7 +43,7 @@ def test_it_can_be_had_from_a_kernel_without_huge_pages(monkeypatch):
 def test_what_nobody_holds_is_given_out_again():
     first = address(fresh(HUGE + 5))
     assert address(fresh(HUGE + 9)) == first
-    assert len(memory._kept) == 1
+    assert len(buffers._kept) == 1
 
 
 def array_over(view):
@@ -82,7 +82,7 @@ class Pieces(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        memory._kept.clear()
+        buffers._kept.clear()
         self.held: list[tuple[int, np.ndarray]] = []
         self.marks = 0
 
@@ -112,8 +112,8 @@ class Pieces(RuleBasedStateMachine):
 
     @invariant()
     def no_more_is_kept_than_agreed(self):
-        assert len(memory._kept) <= KEPT_PIECES
-        assert sum(map(len, memory._kept)) <= KEPT_BYTES
+        assert len(buffers._kept) <= KEPT_PIECES
+        assert sum(map(len, buffers._kept)) <= KEPT_BYTES
 
 
 TestPieces = Pieces.TestCase
@@ -122,12 +122,12 @@ TestPieces.settings = settings(deadline=None, max_examples=15, stateful_step_cou
 
 def test_a_very_large_piece_is_not_kept():
     fresh(KEPT_BYTES // 4 + 1)
-    assert not memory._kept
+    assert not buffers._kept
 
 
 def test_the_oldest_are_let_go_of():
     held = [fresh(HUGE) for _ in range(KEPT_PIECES + 5)]
-    assert len(memory._kept) == KEPT_PIECES
+    assert len(buffers._kept) == KEPT_PIECES
     assert len({address(view) for view in held}) == len(held)
 
 

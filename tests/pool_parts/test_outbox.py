@@ -15,10 +15,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from millpond.pool import page as layout
-from millpond.pool import wire
-from millpond.pool.outbox import FLUSH_AFTER, SMALL, Outbox
-from millpond.pool.page import Page, Regions
+from millpond.pool.channel import frames
+from millpond.pool.channel import shared_page as layout
+from millpond.pool.channel.shared_page import Page, Regions
+from millpond.pool.worker.result_writer import FLUSH_AFTER, SMALL, Outbox
 from tests.pool_parts.two_ends import TwoEnds, load
 
 calm = settings(deadline=None, max_examples=50)
@@ -48,11 +48,11 @@ def test_a_frame_whose_sender_is_interrupted_hides_no_other(ends):
 
     outbox._send_all = send_and_raise
     with pytest.raises(TimeoutError):
-        outbox.send(wire.NOTE, b"first")
+        outbox.send(frames.NOTE, b"first")
     outbox._send_all = send
-    outbox.send(wire.NOTE, b"second")
+    outbox.send(frames.NOTE, b"second")
     ends.link.collect(deque())
-    outbox.send(wire.NOTE, b"third")
+    outbox.send(frames.NOTE, b"third")
     ends.link.collect(deque())
     assert [bytes(frame.body) for frame in ends.link.news] == [b"first", b"second", b"third"]
 
@@ -81,7 +81,7 @@ def answering(ends, sent):
 
 
 def values(found):
-    read = {wire.PLAIN_VALUE: lambda payload, _: marshal.loads(payload)}
+    read = {frames.PLAIN_VALUE: lambda payload, _: marshal.loads(payload)}
     return {number: read.get(verdict, load)(payload, buffers) for number, verdict, payload, buffers in found}
 
 
@@ -232,7 +232,7 @@ def test_plain_values_arrive_exactly_whatever_their_size(ends, value):
 def test_a_result_that_cannot_be_pickled_is_an_error_of_its_task(ends):
     number = put(ends, threading.Lock())
     ((found, verdict, payload, buffers),) = ends.collect()[0]
-    assert (found, verdict) == (number, wire.ERROR)
+    assert (found, verdict) == (number, frames.ERROR)
     error = load(payload, buffers)
     assert isinstance(error, TypeError)
     assert "pickle" in str(error)
@@ -245,7 +245,7 @@ def test_an_exception_arrives_with_its_traceback(ends):
         put(ends, error, good=False)
     ((_, verdict, payload, buffers),) = ends.collect()[0]
     got = load(payload, buffers)
-    assert verdict == wire.ERROR
+    assert verdict == frames.ERROR
     assert got.args == ("gone",)
     assert "test_outbox.py" in str(got.__cause__)
 
@@ -258,7 +258,7 @@ def test_a_users_own_error_is_never_taken_for_trouble_with_the_payload(ends):
     error.__cause__ = ValueError("too dark")
     put(ends, error, good=False)
     ((_, verdict, _, _),) = ends.collect()[0]
-    assert verdict == wire.ERROR
+    assert verdict == frames.ERROR
 
 
 def test_an_exception_that_carries_a_large_array_arrives_as_itself(ends):
@@ -276,7 +276,7 @@ def test_large_buffers_arrive_writable_through_the_arena_and_its_space_comes_bac
         number = put(ends, array)
         ((found, verdict, payload, buffers),) = ends.collect()[0]
         got = load(payload, buffers)
-        assert (found, verdict) == (number, wire.VALUE)
+        assert (found, verdict) == (number, frames.VALUE)
         assert np.array_equal(got, array)
         got[0] = -1.0
         assert ends.page.words[layout.ARENA_FREED] == ends.page.words[layout.ARENA_DONE] == index + 1

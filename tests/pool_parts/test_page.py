@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from millpond.pool import page as layout
-from millpond.pool.page import HISTOGRAM, Page, Regions, bucket, bucket_bounds
+from millpond.pool.channel import shared_page as layout
+from millpond.pool.channel.shared_page import HISTOGRAM, Page, Regions, bucket, bucket_bounds
 
 calm = settings(deadline=None)
 nanoseconds = st.integers(0, 2**63 - 1) | st.integers(0, 200) | st.integers(0, 62).map(lambda bits: 1 << bits)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millpond.pool.payload import ASIDE, Aside, Names, Packed, pack, unpack
+from millpond.pool.channel.pickling import ASIDE, Aside, Names, Packed, pack, unpack
 
 calm = settings(deadline=None)
 BIG = ASIDE + 1000

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millpond.pool.payload import PLAIN
+from millpond.pool.channel.pickling import PLAIN
 
 calm = settings(deadline=None)
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millpond.errors import OptionError
-from millpond.pool.queues import ByPriority, Fifo, Guarded, TaskQueue, make_queue
+from millpond.pool.task_queue import ByPriority, Fifo, Guarded, TaskQueue, make_queue
 
 calm = settings(deadline=None)
 steps = st.lists(st.none() | st.integers(-3, 3))  # a priority to put, or None: take one

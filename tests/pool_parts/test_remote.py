@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from millpond.pool.outbox import Outbox
-from millpond.pool.page import Page
-from millpond.pool.remote import Remote, RemoteTraceback, describe, pack_plain
+from millpond.pool.channel.remote_errors import Remote, RemoteTraceback, describe, pack_plain
+from millpond.pool.channel.shared_page import Page
+from millpond.pool.worker.result_writer import Outbox
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millpond.pool import page as layout
-from millpond.pool.outbox import Outbox
-from millpond.pool.page import HISTOGRAM, Page, bucket, bucket_bounds
+from millpond.pool.channel import shared_page as layout
+from millpond.pool.channel.shared_page import HISTOGRAM, Page, bucket, bucket_bounds
 from millpond.pool.statistics import BACKED_UP, Tally, WorkerRow, health, percentile, summary
-from millpond.rules.restart import Starts
+from millpond.pool.worker.result_writer import Outbox
+from millpond.rules.pool.restart import Starts
 
 calm = settings(deadline=None)
 MILLISECOND = 1_000_000

@@ -11,9 +11,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from millpond.pool import wire
-from millpond.pool.worker import _split
-from millpond.rules.blame import toll
+from millpond.pool.channel import frames
+from millpond.pool.worker.main import _split
+from millpond.rules.pool.worker_death import toll
 from tests.pool_parts.two_ends import TwoEnds, load
 
 TASKS = 30
@@ -29,15 +29,15 @@ class OnALink(RuleBasedStateMachine):
 
     def _task(self):
         task = self.both.new_task()
-        task.body = wire.TASK.pack(task.number, 0, 0, 3, wire.INLINE) + b"xyz"
+        task.body = frames.TASK.pack(task.number, 0, 0, 3, frames.INLINE) + b"xyz"
         task.estimate = 0.25
         return task
 
     def _attach(self):
         self.link = self.both.link
         self.both.sock.setblocking(False)
-        self.reader = wire.FrameReader(self.both.sock)
-        self.frames: deque[wire.Frame] = deque()
+        self.reader = frames.FrameReader(self.both.sock)
+        self.frames: deque[frames.Frame] = deque()
         self.read: deque[int] = deque()
         self.running: int | None = None
 
@@ -53,7 +53,7 @@ class OnALink(RuleBasedStateMachine):
         for number, _, payload, buffers in found:
             assert load(payload, buffers) == ("answer of", number)
             self._end(number, "answered")
-        if any(frame.kind == wire.RESET_DONE for frame in news):
+        if any(frame.kind == frames.RESET_DONE for frame in news):
             self.link.recalling = False
 
     @precondition(lambda self: self.link.inflight)
@@ -91,8 +91,8 @@ class OnALink(RuleBasedStateMachine):
             return
 
     def _open(self, frame):
-        if frame.kind == wire.RESET:
-            self.both.outbox.send(wire.RESET_DONE, b"")
+        if frame.kind == frames.RESET:
+            self.both.outbox.send(frames.RESET_DONE, b"")
         else:
             self.read.extend(call[0] for call in _split(frame.body))
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millpond.pool.memory import HUGE
-from millpond.pool.wire import CHUNK_READ, FRAME, FrameReader
+from millpond.pool.channel.buffers import HUGE
+from millpond.pool.channel.frames import CHUNK_READ, FRAME, FrameReader
 
 calm = settings(deadline=None, max_examples=60)
 EDGES = (0, 1, 7, FRAME.size, CHUNK_READ - FRAME.size, CHUNK_READ - 1, CHUNK_READ, CHUNK_READ + 1)

@@ -7,13 +7,13 @@ import select
 import time
 from collections import deque
 
-from millpond.pool import page as layout
-from millpond.pool.functions import Function
-from millpond.pool.link import Link
+from millpond.pool.channel import shared_page as layout
+from millpond.pool.channel.functions import Function
+from millpond.pool.channel.shared_page import Page
 from millpond.pool.options import PoolOptions, TaskOptions
-from millpond.pool.outbox import Outbox
-from millpond.pool.page import Page
+from millpond.pool.process.worker_link import Link
 from millpond.pool.task import Task
+from millpond.pool.worker.result_writer import Outbox
 
 
 class Nobody:

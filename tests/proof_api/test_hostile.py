@@ -15,7 +15,7 @@ import pytest
 
 from millpond import App
 from millpond.job import ENDS, JobState, NewJob
-from millpond.simulate.measure import quantile
+from millpond.simulate.figures import quantile
 from tests.api.serving import ROOT, Served, command, environment
 from tests.api.test_many import HOSTILE, MEBIBYTE
 from tests.browser.process import stop

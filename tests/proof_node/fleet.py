@@ -23,7 +23,7 @@ import pytest
 
 from millpond.errors import StoreError
 from millpond.job import ENDS, Job
-from millpond.store.opening import open_store
+from millpond.store.open import open_store
 from millpond.store.protocol import Filter
 from tests.history import Bug, Evidence, Kind, Rules, finals, judge, read, witnessed
 from tests.history.witness import EVERYTHING

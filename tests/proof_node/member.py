@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from millpond import Node
-from millpond.node.serving import serve
+from millpond.node.process.foreground import serve
 from tests.history import witnessed
 
 

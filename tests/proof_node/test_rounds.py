@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from millpond.job import JobState
-from millpond.node.claim import WORTH
+from millpond.node.jobs.claim_loop import WORTH
 from tests.history import read
 from tests.history.entries import Settled
 from tests.proof_node import jobs

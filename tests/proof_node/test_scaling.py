@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from millpond.job import JobState, NewJob
-from millpond.store.opening import open_store
+from millpond.store.open import open_store
 from millpond.store.protocol import Filter
 from tests.history import Rules, read
 from tests.history.entries import Began

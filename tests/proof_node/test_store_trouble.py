@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from millpond.errors import StoreError
-from millpond.store.redis_scripts import script
+from millpond.store.redis.scripts import script
 from tests.history import Kind, read
 from tests.history.entries import Settled
 from tests.proof_node import jobs

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import apsw
 
 from millpond.job import WAITING, Job, JobState
-from millpond.orchestrator.notes import Skipped, log_name
+from millpond.orchestrator.skip_log import Skipped, log_name
 from millpond.orchestrator.tick_ids import tick_id
 from millpond.recurring import RecurringTask
-from millpond.rules.cadence import between
+from millpond.rules.recurring.cadence import between
 from millpond.store.protocol import PAGE, Entry, Filter
 from tests.proof_node.fleet import Fleet, Member
 from tests.proof_recurring import jobs

@@ -14,12 +14,12 @@ def main() -> int:
     from pathlib import Path
 
     from millpond import Node
-    from millpond.node.serving import serve
-    from millpond.orchestrator import notes
+    from millpond.node.process.foreground import serve
+    from millpond.orchestrator import skip_log
     from millpond.orchestrator.leader import Leadership
     from tests.proof_recurring import jobs
 
-    notes.KEEP = 1_000_000  # so that every reason can be judged in the end
+    skip_log.KEEP = 1_000_000  # so that every reason can be judged in the end
     if "usurper" in sys.argv:
         Leadership.is_leader = property(lambda _: True)  # type: ignore[assignment,method-assign]
         Leadership.attend = lambda self: True  # type: ignore[method-assign]

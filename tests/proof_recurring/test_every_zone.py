@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from millpond.job import MICROSECONDS
-from millpond.rules.cadence import Cron, between, count, cron, next_after
+from millpond.rules.recurring.cadence import Cron, between, count, cron, next_after
 from tests.rules.cron_oracle import (
     A_DAY,
     MARGIN,

@@ -24,7 +24,7 @@ from millpond.job import (
     TimedOut,
     UniqueFor,
 )
-from millpond.rules.lifecycle import settle as verdict_on
+from millpond.rules.jobs.lifecycle import settle as verdict_on
 from millpond.store.protocol import Claim, Filter, Retention
 from tests.stores.acting import id_of
 

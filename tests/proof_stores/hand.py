@@ -18,10 +18,10 @@ from uuid import NAMESPACE_OID, uuid5
 
 from millpond.errors import OutcomeUnknown, StoreBusy, StoreUnavailable
 from millpond.job import Job, JobState, NewJob, Returned, Settlement
-from millpond.rules.lifecycle import settle as verdict_on
-from millpond.store.opening import open_store
+from millpond.rules.jobs.lifecycle import settle as verdict_on
+from millpond.store.open import open_store
 from millpond.store.protocol import Claim
-from millpond.store.sqlite import SQLiteStore
+from millpond.store.sqlite.store import SQLiteStore
 
 T = TypeVar("T")
 QUEUE = "default"

@@ -16,8 +16,8 @@ import msgspec
 from millpond.errors import StoreBusy
 from millpond.ids import new_id
 from millpond.job import Job, NewJob, Returned, Settlement, Slot
-from millpond.rules.lifecycle import settle
-from millpond.store.opening import open_store
+from millpond.rules.jobs.lifecycle import settle
+from millpond.store.open import open_store
 from millpond.store.protocol import Claim, Exchanged
 
 QUEUE = "default"

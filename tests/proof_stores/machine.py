@@ -15,8 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from millpond.errors import MillpondError
 from millpond.job import MICROSECONDS, Job, JobState, NewJob, Outcome, Slot
-from millpond.store import postgres_days
-from millpond.store.postgres import PostgresStore
+from millpond.store.postgres import days
+from millpond.store.postgres.store import PostgresStore
 from millpond.store.protocol import Claim, Exchanged, Filter, Progress, Retention, Started, Tick
 from tests.proof_stores import choices
 from tests.proof_stores.model_nodes import Model
@@ -75,7 +75,7 @@ class StoreMachine(RuleBasedStateMachine):
     def _kept(self, retention: Retention) -> Retention:
         """PostgreSQL keeps what ended to the end of its day."""
         if isinstance(self.store, PostgresStore):
-            return postgres_days.whole_days(retention, self.store.clock.now())
+            return days.whole_days(retention, self.store.clock.now())
         return retention
 
     def teardown(self) -> None:

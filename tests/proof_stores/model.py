@@ -27,7 +27,7 @@ from millpond.job import (
     Transition,
 )
 from millpond.rules.histogram import bucket
-from millpond.rules.rate import Bucket, depth
+from millpond.rules.jobs.rate_limit import Bucket, depth
 from millpond.store.protocol import Document, Entry, Filter, Minute, QueueCounts, Retention, Tick
 
 MINUTE = 60 * MICROSECONDS

@@ -10,8 +10,8 @@ import msgspec
 
 from millpond.errors import NodeRefused
 from millpond.job import DAY, MICROSECONDS, WAITING, Attempt, Job, JobState, Lost, Settlement
-from millpond.rules.lifecycle import settle as verdict_on
-from millpond.rules.rate import allowed, fill
+from millpond.rules.jobs.lifecycle import settle as verdict_on
+from millpond.rules.jobs.rate_limit import allowed, fill
 from millpond.store.protocol import (
     Claim,
     Exchanged,

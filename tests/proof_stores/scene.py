@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from millpond.job import MICROSECONDS, Job, JobState, NewJob, Returned, Settlement, Slot
-from millpond.rules.lifecycle import settle as verdict_on
-from millpond.store.opening import open_store
+from millpond.rules.jobs.lifecycle import settle as verdict_on
+from millpond.store.open import open_store
 from millpond.store.protocol import Claim, Filter, Started
 from tests.stores.acting import id_of
 

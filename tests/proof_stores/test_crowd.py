@@ -16,7 +16,7 @@ import apsw
 import pytest
 
 from millpond.job import JobState, NewJob, Slot
-from millpond.store.opening import open_store
+from millpond.store.open import open_store
 from tests.proof_stores.worlds import Server
 from tests.stores.acting import id_of
 from tests.stores.places import place

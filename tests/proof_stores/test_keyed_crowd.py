@@ -20,7 +20,7 @@ import psycopg
 import pytest
 
 from millpond.job import Job, JobState
-from millpond.store.postgres_bounds import bounds
+from millpond.store.postgres.timeouts import bounds
 from millpond.store.protocol import Exchanged
 from tests.proof_stores.keyed_hand import QUEUE, Ledger, Span, capacity, keyed_job
 from tests.servers import postgres

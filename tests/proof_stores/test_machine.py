@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from millpond.store.relational import slots
+from millpond.store.sql import slots
 from tests.proof_stores.machine import StoreMachine
 from tests.proof_stores.worlds import STORES, Make, worlds
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import psycopg
 
-from millpond.store.opening import open_store
-from millpond.store.sqlite import SQLiteStore
+from millpond.store.open import open_store
+from millpond.store.sqlite.store import SQLiteStore
 from tests.servers import postgres, redis
 from tests.stores.places import place
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from millpond.store.opening import open_store
+from millpond.store.open import open_store
 from tests.stores.places import place
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from millpond.errors import StoreUnavailable
 from millpond.job import MICROSECONDS
-from millpond.node.identity import Identity
+from millpond.node.lease.identity import Identity
 from millpond.orchestrator.ledger import Ledger
-from millpond.orchestrator.notes import Skipped
-from millpond.store.opening import open_store
+from millpond.orchestrator.skip_log import Skipped
+from millpond.store.open import open_store
 from tests.node.waiting import until
 from tests.recurring.planners import align, app_on, candidate, ids, jobs, plan, planner_of
 

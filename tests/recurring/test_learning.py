@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from millpond.job import MICROSECONDS, Failure, Job, Raised
-from millpond.orchestrator.happenings import Happening, TickMissed
-from millpond.orchestrator.learning import started_at
+from millpond.orchestrator.events import Happening, TickMissed
 from millpond.orchestrator.planner import Planner
+from millpond.orchestrator.tick_results import started_at
 from tests.recurring.planners import Store, align, app_on, ids, jobs, plan, planner_of
 from tests.stores.acting import Node
 

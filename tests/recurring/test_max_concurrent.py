@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from millpond import App, Node, Priority
-from millpond.rules import exclusion
+from millpond.rules.recurring import exclusion
 from tests.node.waiting import until
 from tests.recurring.planners import align, nothing, plan, planner_of
 from tests.recurring.test_named_slots import Fleet

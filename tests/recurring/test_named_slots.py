@@ -6,7 +6,7 @@ from typing import Any
 
 from millpond import App, JobState, Slot
 from millpond.job import Job, Returned, Settlement
-from millpond.rules.lifecycle import settle
+from millpond.rules.jobs.lifecycle import settle
 from millpond.store.protocol import Claim, Filter
 from tests.recurring.planners import align, nothing, plan, planner_of
 

@@ -11,9 +11,9 @@ from typing import Any, cast
 import pytest
 
 from millpond import App, JobState, Node, OptionError, current_job
-from millpond.node.events import BreakerOpened
+from millpond.node.observability.events import BreakerOpened
 from millpond.orchestrator.ledger import Entry
-from millpond.orchestrator.looking import Scene, status_of
+from millpond.orchestrator.read_status import Scene, status_of
 from millpond.orchestrator.tick_ids import instant_of, tick_id
 from millpond.store.protocol import Filter
 from tests.node.waiting import until

@@ -11,7 +11,7 @@ import pytest
 
 from millpond import App, JobHandle, OptionError, Priority, Retry, Slot, UnknownTask
 from millpond.recurring import AsyncRecurringTask, RecurringTask, fresh, never_run, not_running, same_tick
-from millpond.rules.cadence import Every
+from millpond.rules.recurring.cadence import Every
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 
-from millpond.orchestrator import happenings
+from millpond.orchestrator import events
 from millpond.orchestrator.orchestrator import Orchestrator
 from millpond.orchestrator.status import RecurringStatus, TickRecord
 from millpond.recurring import RecurringKeywords
@@ -34,7 +34,7 @@ def test_every_event_has_its_row_with_its_fields():
     documented = {code(row[0])[0]: tuple(code(row[1])) for row in rows(section(PAGE, "## Events"))}
     real = {
         name: value._fields
-        for name, value in vars(happenings).items()
+        for name, value in vars(events).items()
         if inspect.isclass(value) and hasattr(value, "_fields")
     }
     assert documented == real

@@ -8,7 +8,7 @@ import pytest
 
 from millpond import App
 from millpond.orchestrator import triggers
-from millpond.orchestrator.happenings import Happening, TriggersDropped
+from millpond.orchestrator.events import Happening, TriggersDropped
 from tests.recurring.planners import align, plan, planner_of
 from tests.recurring.test_named_slots import Fleet
 from tests.recurring.test_planning import after

@@ -9,12 +9,12 @@ import pytest
 
 from millpond import App, Node
 from millpond.job import MICROSECONDS, JobState
-from millpond.node.events import ClockCorrected
-from millpond.orchestrator.correct import correct
-from millpond.orchestrator.happenings import Happening
+from millpond.node.observability.events import ClockCorrected
+from millpond.orchestrator.clock_correction import correct
+from millpond.orchestrator.events import Happening
 from millpond.orchestrator.ledger import Entry, Waiting
 from millpond.recurring import success_since
-from millpond.rules.breaker import Breaker
+from millpond.rules.recurring.breaker import Breaker
 from millpond.store.protocol import Filter, Retention
 from tests.node.waiting import until
 from tests.recurring.planners import align, app_on, ids, jobs, nothing, plan, planner_of

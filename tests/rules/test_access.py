@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millpond.rules.access import is_for_us, is_public, is_same_origin, judge, may_read, need_of
+from millpond.rules.http_access import is_for_us, is_public, is_same_origin, judge, may_read, need_of
 
 
 @pytest.mark.parametrize(

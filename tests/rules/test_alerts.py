@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from millpond.rules.alerts import Told, decide, due, is_over
+from millpond.rules.node.alert_folding import Told, decide, due, is_over
 
 
 def test_the_first_alert_goes_out_at_once():

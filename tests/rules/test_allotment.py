@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millpond.rules.allotment import caps
-from millpond.rules.sharing import Claimant
+from millpond.rules.scaling.fair_share import caps
+from millpond.rules.scaling.worker_shares import Claimant
 
 A, B = Claimant("a", 1, 4), Claimant("b", 1, 4)
 

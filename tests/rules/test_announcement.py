@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millpond.rules.announcement import GAP, LONGEST, SHARE, Announced, announced, may_announce_at
+from millpond.rules.store.announcement import GAP, LONGEST, SHARE, Announced, announced, may_announce_at
 
 NOW = 100.0
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millpond.rules.batch import MOST, MOST_BYTES, Pace, after_failure, after_success, cut
+from millpond.rules.jobs.settle_size import MOST, MOST_BYTES, Pace, after_failure, after_success, cut
 
 sizes = st.lists(st.integers(500, 2 * MOST_BYTES), max_size=60)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millpond.rules.blame import may_retry, toll
+from millpond.rules.pool.worker_death import may_retry, toll
 
 calm = settings(deadline=None)
 

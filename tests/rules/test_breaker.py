@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millpond.job import MICROSECONDS, JobState
-from millpond.rules.breaker import (
+from millpond.rules.recurring.breaker import (
     LONGEST_REST,
     SPREAD,
     Breaker,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from millpond.errors import OptionError
 from millpond.job import MICROSECONDS
-from millpond.rules.cadence import (
+from millpond.rules.recurring.cadence import (
     Cadence,
     Cron,
     Every,
@@ -26,7 +26,7 @@ from millpond.rules.cadence import (
     recent,
     spread,
 )
-from millpond.rules.cron import NICKNAMES
+from millpond.rules.recurring.cron import NICKNAMES
 
 calm = settings(deadline=None)
 EXPRESSIONS = [

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from millpond.errors import OptionError
 from millpond.job import MICROSECONDS
-from millpond.rules.cadence import between, count, cron
+from millpond.rules.recurring.cadence import between, count, cron
 from tests.rules.cron_oracle import A_DAY, MARGIN, Window, minute_of, offsets_by_probing, offsets_of, walls
 
 BEGIN, END = minute_of(2018, 1, 1), minute_of(2028, 1, 1)

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from millpond.job import MICROSECONDS
-from millpond.rules.cadence import between, count, cron, every, next_after, spread
+from millpond.rules.recurring.cadence import between, count, cron, every, next_after, spread
 
 HOUR = 3600 * MICROSECONDS
 BERLIN = "Europe/Berlin"  # 2026: on 29 March from 02:00 to 03:00, on 25 October from 03:00 to 02:00

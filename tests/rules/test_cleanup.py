@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millpond.rules.cleanup import CURES, OLD, VERY_OLD, Holdback, level, look
+from millpond.rules.store.dead_rows import CURES, OLD, VERY_OLD, Holdback, level, look
 
 TOLD = Holdback("transaction", "of process 1", "700", 20.0)
 HIDDEN = Holdback("transaction", "of process 2", "701", None)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millpond.job import MICROSECONDS
-from millpond.rules.continuous import SPREAD, RestartRule, Restarts, ended, next_start, started
+from millpond.rules.recurring.continuous import SPREAD, RestartRule, Restarts, ended, next_start, started
 
 calm = settings(deadline=None)
 S = MICROSECONDS

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from millpond.job import MICROSECONDS
-from millpond.rules import correction
-from millpond.rules.breaker import Breaker, BreakerRule
-from millpond.rules.continuous import Restarts
+from millpond.rules.recurring import correction
+from millpond.rules.recurring.breaker import Breaker, BreakerRule
+from millpond.rules.recurring.continuous import Restarts
 
 S = MICROSECONDS
 NOW = 1_000_000 * S

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from millpond.rules.crew import (
+from millpond.rules.pool.size import (
     ASK_AGAIN,
     LEAVE_WAIT,
     SOFT_SHARE,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millpond.rules.dispatch import (
+from millpond.rules.pool.dispatch import (
     CHUNK_SECONDS,
     LOOKAHEAD,
     SHARE_FROM,

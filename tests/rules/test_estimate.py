@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millpond.rules.estimate import ANY, PRIOR, Estimates
+from millpond.rules.scaling.estimates import ANY, PRIOR, Estimates
 
 
 def after(estimates, seconds, arrivals=0, runs=(), task="t"):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from millpond.errors import OptionError
 from millpond.job import MICROSECONDS, Slot
-from millpond.rules.exclusion import (
+from millpond.rules.recurring.exclusion import (
     AGEING,
     ALL_TICKS,
     HIGHEST,

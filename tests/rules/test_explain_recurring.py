@@ -8,11 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from millpond.job import MICROSECONDS, Slot
-from millpond.rules.breaker import Breaker
-from millpond.rules.continuous import Restart
-from millpond.rules.correction import Dispute
-from millpond.rules.explain_recurring import Facts, why_recurring
-from millpond.rules.graph import Verdict
+from millpond.rules.recurring.breaker import Breaker
+from millpond.rules.recurring.continuous import Restart
+from millpond.rules.recurring.correction import Dispute
+from millpond.rules.recurring.dependencies import Verdict
+from millpond.rules.recurring.explain import Facts, why_recurring
 
 S = MICROSECONDS
 NOW = 100_000 * S

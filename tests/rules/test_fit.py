@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millpond.rules.fit import (
+from millpond.rules.resources.fit import (
     Budget,
     Candidate,
     Free,

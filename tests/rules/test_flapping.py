@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from millpond.rules.flapping import changed, passed
+from millpond.rules.scaling.flapping import changed, passed
 
 
 def lines(sizes, every=2.5):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from millpond.rules.floor import IN_A_ROW, LONGEST, SLOW, Looks, begins_at_floor, is_slow, looked
+from millpond.rules.store.floor import IN_A_ROW, LONGEST, SLOW, Looks, begins_at_floor, is_slow, looked
 
 QUICK = 0.002
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from millpond.errors import OptionError
 from millpond.job import MICROSECONDS
-from millpond.rules.graph import Asker, Dependency, Other, check, find_circle, judge
+from millpond.rules.recurring.dependencies import Asker, Dependency, Other, check, find_circle, judge
 
 calm = settings(deadline=None)
 S = MICROSECONDS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millpond.rules.headroom import Memory, level
+from millpond.rules.store.headroom import Memory, level
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millpond.rules.health import MOST_UNSETTLED, Change, Watch, concerns, is_live, is_ready, observe
+from millpond.rules.node.health import MOST_UNSETTLED, Change, Watch, concerns, is_live, is_ready, observe
 from tests.node_health.reports import node, pool
 
 DEGRADED = pool(name="images", status="degraded", reasons=("no worker can start",))

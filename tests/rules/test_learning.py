@@ -8,8 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millpond.rules.learning import HALF_LIFE, MARGIN, RAISED_FOR, RATIO, Learned, Seen, percentile, see
-from millpond.rules.shortage import Holder, Sequel, Watch, look, sequel, victim
+from millpond.rules.resources.learned_needs import (
+    HALF_LIFE,
+    MARGIN,
+    RAISED_FOR,
+    RATIO,
+    Learned,
+    Seen,
+    percentile,
+    see,
+)
+from millpond.rules.resources.memory_shortage import Holder, Sequel, Watch, look, sequel, victim
 
 MB = 1_000_000
 atoms = st.none() | st.booleans() | st.floats() | st.integers(-(10**9), 10**9) | st.text(max_size=3)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millpond.rules.limits import Limit, due_at, judge, queue_limit
+from millpond.rules.pool.limits import Limit, due_at, judge, queue_limit
 
 calm = settings(deadline=None)
 NOW = 100.0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millpond.rules.quarantine import (
+from millpond.rules.jobs.quarantine import (
     HURRY,
     LONGEST,
     LONGEST_DEFERRED,

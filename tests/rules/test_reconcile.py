@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from millpond.rules.reconcile import Difference, confirmed, difference
+from millpond.rules.jobs.reconcile import Difference, confirmed, difference
 
 A, B, C = ("a", 1), ("b", 1), ("c", 1)
 

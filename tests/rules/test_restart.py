@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millpond.rules.restart import (
+from millpond.rules.pool.restart import (
     FIRST_DELAY,
     LONGEST_DELAY,
     MOST_AT_ONCE,

@@ -9,10 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 
-from millpond.rules import guard
-from millpond.rules.allotment import recapped
-from millpond.rules.observation import Limits, Memory, Observation, TaskLoad
-from millpond.rules.scale import Fixed, ScaleByDepth, ScaleForWait, desired, policy_for, sentence, urgency
+from millpond.rules.scaling import bounds
+from millpond.rules.scaling.fair_share import recapped
+from millpond.rules.scaling.policies import (
+    Fixed,
+    ScaleByDepth,
+    ScaleForWait,
+    desired,
+    policy_for,
+    sentence,
+    urgency,
+)
+from millpond.rules.scaling.records import Limits, Memory, Observation, TaskLoad
 
 TEN = ScaleForWait(10.0)
 TWENTY = Limits(1, 20)
@@ -162,7 +170,7 @@ def test_a_bound_never_changes_what_is_wished_for(waiting, busy, cap, least, mos
     [(0.01, None, 0.05), (0.3, None, 0.3), (3.0, None, 3.0), (900.0, None, 300.0), (3.0, 60.0, 60.0)],
 )
 def test_a_worker_idles_as_long_as_starting_another_would_cost(cost, asked, idle):
-    assert guard.idle_timeout(Limits(start_cost=cost, idle_timeout=asked)) == idle
+    assert bounds.idle_timeout(Limits(start_cost=cost, idle_timeout=asked)) == idle
 
 
 def test_workers_beyond_what_the_machine_has_room_for_leave():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millpond.rules.sharing import Claimant, share
+from millpond.rules.scaling.worker_shares import Claimant, share
 
 
 @pytest.mark.parametrize(

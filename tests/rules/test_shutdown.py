@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millpond.rules.shutdown import (
+from millpond.rules.node.shutdown import (
     ASK,
     ASK_SHARED,
     ECHO,

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from millpond.rules.stall import (
+from millpond.rules.pool.stall import (
     KILL,
     LATE,
     MOVE,

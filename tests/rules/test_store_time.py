@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from millpond.job import MICROSECONDS
-from millpond.rules.store_time import LIMIT, Mark, first_mark, marked, store_time
+from millpond.rules.store.store_time import LIMIT, Mark, first_mark, marked, store_time
 
 S = MICROSECONDS
 HOUR = 3600 * S

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from millpond.rules.blame import toll
+from millpond.rules.pool.worker_death import toll
 
 RESET = "reset"
 

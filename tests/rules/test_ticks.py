@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from millpond.errors import OptionError
 from millpond.job import MICROSECONDS
-from millpond.rules.cadence import between, count, cron, every, next_after, spread
-from millpond.rules.ticks import (
+from millpond.rules.recurring.cadence import between, count, cron, every, next_after, spread
+from millpond.rules.recurring.due_ticks import (
     REASONS,
     Activity,
     Due,

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millpond.job import MICROSECONDS
-from millpond.rules.triggers import Pending, TriggerRule, coalesce, due_at
+from millpond.rules.recurring.triggers import Pending, TriggerRule, coalesce, due_at
 
 calm = settings(deadline=None)
 S = MICROSECONDS

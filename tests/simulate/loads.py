@@ -11,9 +11,9 @@ from array import array
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from millpond.rules.observation import Limits
+from millpond.rules.scaling.records import Limits
 from millpond.simulate.records import Setting, Workload
-from millpond.simulate.services import Service
+from millpond.simulate.run_times import Service
 
 WAITS = (1.0, 2.0, 4.0, 10.0, 30.0, 60.0)
 STARTS = (0.008, 0.02, 0.1, 0.5)  # seconds, and at most a tenth of the wait

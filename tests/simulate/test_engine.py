@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millpond.errors import OptionError
-from millpond.rules.observation import Decision, Limits
-from millpond.rules.scale import Fixed, ScaleByDepth, ScaleForWait
+from millpond.rules.scaling.policies import Fixed, ScaleByDepth, ScaleForWait
+from millpond.rules.scaling.records import Decision, Limits
 from millpond.simulate import bounds
-from millpond.simulate.measure import quantile
+from millpond.simulate.figures import quantile
 from millpond.simulate.records import Faults, Setting, Span, Workload
 from millpond.simulate.simulation import simulate
 

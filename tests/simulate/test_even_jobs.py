@@ -6,12 +6,12 @@ from array import array
 
 import pytest
 
-from millpond.rules.observation import Limits
-from millpond.rules.scale import ScaleForWait
+from millpond.rules.scaling.policies import ScaleForWait
+from millpond.rules.scaling.records import Limits
 from millpond.simulate import scenarios
-from millpond.simulate.measure import bound, report
+from millpond.simulate.figures import bound, report
 from millpond.simulate.records import Setting, Workload
-from millpond.simulate.services import parse
+from millpond.simulate.run_times import parse
 from millpond.simulate.simulation import simulate
 
 

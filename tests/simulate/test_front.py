@@ -9,8 +9,8 @@ import pytest
 
 from bench.scale.points import bare
 from bench.scale.verdicts import Saved, saved, worst
-from millpond.rules.observation import Limits
-from millpond.simulate.front import (
+from millpond.rules.scaling.records import Limits
+from millpond.simulate.compare import (
     MOST_TRIED,
     OURS,
     Best,
@@ -24,9 +24,9 @@ from millpond.simulate.front import (
     measured,
     other,
 )
-from millpond.simulate.measure import Bound, bound
+from millpond.simulate.figures import Bound, bound
+from millpond.simulate.other_autoscalers import KNOBS
 from millpond.simulate.records import Setting, Workload
-from millpond.simulate.rivals import KNOBS
 
 SETTING = Setting(Limits(1, 10))
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
-from millpond.rules.scale import ScaleForWait
-from millpond.simulate.measure import bound, report
+from millpond.rules.scaling.policies import ScaleForWait
+from millpond.simulate.figures import bound, report
 from millpond.simulate.simulation import simulate
 from tests.simulate.loads import LARGE, SMALL, Size, drawn, most_at_once
 

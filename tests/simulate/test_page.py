@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from millpond.rules.guard import LEAST_IDLE
+from millpond.rules.scaling.bounds import LEAST_IDLE
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "bench" / "scale"
 RESULTS = dict.fromkeys(("start", "decision", "trace", "rush"))

@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millpond.errors import OptionError
-from millpond.rules import fit
-from millpond.rules.fit import Budget, Need
-from millpond.rules.observation import Limits
-from millpond.rules.scale import Fixed, ScaleForWait, sentence
+from millpond.rules.resources import fit
+from millpond.rules.resources.fit import Budget, Need
+from millpond.rules.scaling.policies import Fixed, ScaleForWait, sentence
+from millpond.rules.scaling.records import Limits
 from millpond.simulate import needs, scenarios
-from millpond.simulate.measure import bound, report
+from millpond.simulate.figures import bound, report
 from millpond.simulate.records import Faults, Run, Setting, Usage, Workload
 from millpond.simulate.room import Room
-from millpond.simulate.services import parse
+from millpond.simulate.run_times import parse
 from millpond.simulate.simulation import simulate
 
 GB = 1_000_000_000

@@ -7,11 +7,10 @@ from array import array
 import pytest
 
 from millpond.errors import OptionError
-from millpond.rules.observation import Limits, Memory, Observation, TaskLoad
-from millpond.rules.scale import Fixed, ScaleByDepth, ScaleForWait
+from millpond.rules.scaling.policies import Fixed, ScaleByDepth, ScaleForWait
+from millpond.rules.scaling.records import Limits, Memory, Observation, TaskLoad
 from millpond.simulate import policies, scenarios
-from millpond.simulate.records import Setting, Workload
-from millpond.simulate.rivals import (
+from millpond.simulate.other_autoscalers import (
     KNOBS,
     CeleryStyle,
     HpaStyle,
@@ -19,7 +18,8 @@ from millpond.simulate.rivals import (
     KnativeStyle,
     LatencyThreshold,
 )
-from millpond.simulate.services import parse
+from millpond.simulate.records import Setting, Workload
+from millpond.simulate.run_times import parse
 from millpond.simulate.simulation import simulate
 
 

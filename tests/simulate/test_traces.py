@@ -8,7 +8,7 @@ import pytest
 
 from millpond.errors import OptionError
 from millpond.simulate import traces
-from millpond.simulate.services import parse
+from millpond.simulate.run_times import parse
 
 EXP = parse("exp:3s")
 

@@ -9,12 +9,12 @@ from statistics import mean, pvariance
 import pytest
 
 from millpond.errors import OptionError
-from millpond.rules.scale import ScaleForWait
+from millpond.rules.scaling.policies import ScaleForWait
 from millpond.simulate import arrivals, history, scenarios
-from millpond.simulate.measure import bound, report
+from millpond.simulate.figures import bound, report
 from millpond.simulate.needs import budget, rationed
 from millpond.simulate.records import Setting
-from millpond.simulate.services import parse
+from millpond.simulate.run_times import parse
 from millpond.simulate.simulation import simulate
 from millpond.store.protocol import Minute
 

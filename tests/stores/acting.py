@@ -9,8 +9,8 @@ import msgspec
 
 from millpond.ids import new_id
 from millpond.job import MICROSECONDS, Job, JobState, NewJob, Outcome, Returned, Settlement, Transition
-from millpond.rules.lifecycle import settle
-from millpond.store.opening import open_store
+from millpond.rules.jobs.lifecycle import settle
+from millpond.store.open import open_store
 from millpond.store.protocol import LEASE, Claim, Exchanged, Progress, Started, Store
 
 DAY = 86_400.0

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from millpond.store.postgres import PostgresStore
+from millpond.store.postgres.store import PostgresStore
 from tests.stores.acting import AnyStore, Node, opened
 from tests.stores.places import SHARED, STORES, VARIANTS, address_and_name, place
 

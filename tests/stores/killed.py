@@ -12,9 +12,9 @@ import sys
 from itertools import count
 from typing import Any
 
-from millpond.store.opening import open_store
-from millpond.store.postgres_connection import PatientConnection
-from millpond.store.redis_server import Server
+from millpond.store.open import open_store
+from millpond.store.postgres.connection import PatientConnection
+from millpond.store.redis.connection import Server
 from tests.stores.acting import new_job
 from tests.stores.schemas import catalog, make_older, older, sort_of
 

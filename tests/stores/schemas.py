@@ -8,10 +8,12 @@ from typing import Any
 import apsw
 import psycopg
 
-from millpond.store import postgres_schema, redis_schema, sqlite_schema
-from millpond.store.opening import open_store
-from millpond.store.postgres_statements import Names, text_of
-from millpond.store.sql import statement
+from millpond.store.open import open_store
+from millpond.store.postgres import schema as postgres_schema
+from millpond.store.postgres.statements import Names, text_of
+from millpond.store.redis import schema as redis_schema
+from millpond.store.sql.statements import statement
+from millpond.store.sqlite import schema as sqlite_schema
 from tests.servers.redis import client_for
 from tests.stores.places import address_and_name
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from millpond.store.postgres_arrays import array
+from millpond.store.postgres.arrays import array
 from tests.servers import postgres
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))

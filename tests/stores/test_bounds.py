@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from millpond.store.postgres import PostgresStore
-from millpond.store.postgres_bounds import ANSWER, bounds
-from millpond.store.postgres_connection import PatientConnection
-from millpond.store.redis import RedisStore
-from millpond.store.redis_server import TIMEOUT
+from millpond.store.postgres.connection import PatientConnection
+from millpond.store.postgres.store import PostgresStore
+from millpond.store.postgres.timeouts import ANSWER, bounds
+from millpond.store.redis.connection import TIMEOUT
+from millpond.store.redis.store import RedisStore
 
 SILENCE = "idle_in_transaction_session_timeout"
 

@@ -8,10 +8,10 @@ import psycopg
 import pytest
 
 from millpond.job import Failure, Raised
-from millpond.store.postgres_statements import said
+from millpond.store.postgres.statements import said
 from millpond.store.protocol import Claim, Filter
-from millpond.store.relational import ends
-from millpond.store.relational.query import Query
+from millpond.store.sql import after_end
+from millpond.store.sql.query import Query
 from tests.stores.acting import Node, new_job, put, put_many, state, tally
 
 FINAL = Raised(Failure("E", "no"), final=True)
@@ -33,7 +33,7 @@ def statements(sql_store: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_children_with_one_child_each_fall_many_to_a_step(sql_store, monkeypatch):
     """Each of them is a cascade of its own, and ten to a claim took hundreds of claims."""
-    monkeypatch.setattr(ends, "REACHED", 100)
+    monkeypatch.setattr(after_end, "REACHED", 100)
     node = Node(sql_store)
     (root,) = put(sql_store, new_job())
     children = put_many(sql_store, 150, queue="behind", depends_on=(root,))
@@ -78,7 +78,7 @@ def test_a_deep_chain_that_is_cancelled_falls_to_the_last(sql_store):
 # --- where others lock them --------------------------------------------------------------------------------
 def test_one_parent_with_very_many_locked_dependents_holds_up_no_other(shared, other, monkeypatch):
     """A step reads only so many links: those of the first parent were all that it ever read."""
-    monkeypatch.setattr(ends, "REACHED", 10)
+    monkeypatch.setattr(after_end, "REACHED", 10)
     node = Node(shared)
     broad, narrow = put_many(shared, 2)
     locked = put_many(shared, 20, queue="behind", depends_on=(broad,))
@@ -98,15 +98,15 @@ def test_a_step_that_goes_on_looks_at_few_of_very_many_parents(shared, other):
     """Sorted by lot, every claim of every node read all of them."""
     other.execute(
         f"INSERT INTO {shared.schema}.cascades SELECT gen_random_uuid(), 'dead' "
-        f"FROM generate_series(1, {20 * ends.CASCADES})".encode()
+        f"FROM generate_series(1, {20 * after_end.CASCADES})".encode()
     )
     other.execute(f"ANALYZE {shared.schema}.cascades".encode())
-    text, parameters = said(Query("next_cascades", (ends.CASCADES,)), shared._names)
+    text, parameters = said(Query("next_cascades", (after_end.CASCADES,)), shared._names)
     with psycopg.RawCursor(other) as cursor:
         for _ in range(5):
             cursor.execute(b"EXPLAIN (ANALYZE, FORMAT JSON) " + text, parameters)
             ((((plan,),),),) = [cursor.fetchall()]
-            assert 0 < _scanned(plan["Plan"]) <= 2 * ends.CASCADES
+            assert 0 < _scanned(plan["Plan"]) <= 2 * after_end.CASCADES
 
 
 def _scanned(node: dict[str, Any]) -> int:

@@ -9,11 +9,11 @@ import psycopg
 import pytest
 
 from millpond import App
-from millpond.node.events import CleanupHeldBack
 from millpond.node.node import Node
-from millpond.node.wording import sentence_of
-from millpond.rules import cleanup
-from millpond.store.postgres import PostgresStore
+from millpond.node.observability.events import CleanupHeldBack
+from millpond.node.observability.wording import sentence_of
+from millpond.rules.store import dead_rows
+from millpond.store.postgres.store import PostgresStore
 from millpond.store.protocol import Filter
 from tests.servers.postgres import Postgres
 from tests.stores.acting import opened, put_many
@@ -112,7 +112,7 @@ def test_a_prepared_transaction_is_seen_until_it_is_ended():
 def test_a_node_tells_of_an_old_transaction_with_its_age_and_a_cure(
     postgres_url, shared, session, monkeypatch
 ):
-    monkeypatch.setattr(cleanup, "OLD", 0.0)
+    monkeypatch.setattr(dead_rows, "OLD", 0.0)
     session.execute(SNAPSHOT)
     app = App(postgres_url)
     app.pool("elsewhere")

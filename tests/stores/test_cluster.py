@@ -11,8 +11,8 @@ import redis
 from redis.crc import key_slot
 
 from millpond.errors import OptionError, OutcomeUnknown, StoreUnavailable
-from millpond.store.opening import open_store
-from millpond.store.redis import RedisStore
+from millpond.store.open import open_store
+from millpond.store.redis.store import RedisStore
 from tests.servers.redis import SLOTS, Cluster, program
 from tests.stores.acting import new_job, opened, put, tally
 

@@ -9,9 +9,9 @@ import psycopg
 import pytest
 
 from millpond.job import JobOptions, JobState, Slot
-from millpond.store.postgres import PostgresStore
+from millpond.store.postgres.store import PostgresStore
 from millpond.store.protocol import Filter
-from millpond.store.redis import RedisStore
+from millpond.store.redis.store import RedisStore
 from tests.servers.redis import client_for
 from tests.stores.acting import Node, happened, new_job, put, put_many, tally, the, travel
 from tests.stores.places import address_and_name, job_key, place

@@ -8,9 +8,9 @@ import pytest
 from millpond.errors import StoreRefused
 from millpond.ids import new_id
 from millpond.job import MICROSECONDS, Failure, Raised
-from millpond.store import postgres_days
-from millpond.store.postgres import PostgresStore
-from millpond.store.postgres_days import AHEAD, whole_days
+from millpond.store.postgres import days as postgres_days
+from millpond.store.postgres.days import AHEAD, whole_days
+from millpond.store.postgres.store import PostgresStore
 from millpond.store.protocol import Filter, Retention
 from tests.stores.acting import DAY, Node, new_job, opened, put, put_many, tally, travel
 from tests.stores.places import address_and_name

@@ -8,8 +8,8 @@ import pytest
 
 from millpond.errors import OutcomeUnknown, StoreUnavailable, UnknownJob
 from millpond.job import Enqueued, JobOptions, JobState, Slot
-from millpond.rules.lifecycle import rank
-from millpond.store import redis_steps
+from millpond.rules.jobs.lifecycle import rank
+from millpond.store.redis import enqueue_batches
 from tests.proof_stores.tripwire import Wire
 from tests.stores.acting import OK, happened, new_job, put, put_many, tally, the
 
@@ -168,12 +168,12 @@ def test_an_id_that_has_ended_makes_no_second_job(store, node):
 @pytest.fixture
 def small_steps(monkeypatch):
     """As if a step of Redis could take three jobs."""
-    monkeypatch.setattr(redis_steps, "JOBS", 3)
+    monkeypatch.setattr(enqueue_batches, "JOBS", 3)
 
 
 def test_a_very_large_batch_is_stored(store):
-    put_many(store, 2 * redis_steps.JOBS + 1, fresh=True)
-    assert tally(store) == {"queued": 2 * redis_steps.JOBS + 1}
+    put_many(store, 2 * enqueue_batches.JOBS + 1, fresh=True)
+    assert tally(store) == {"queued": 2 * enqueue_batches.JOBS + 1}
 
 
 def test_many_large_jobs_are_stored(store):

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from millpond.errors import OutcomeUnknown, StoreUnavailable
-from millpond.store.postgres import PostgresStore
-from millpond.store.relational.query import Query
+from millpond.store.postgres.store import PostgresStore
+from millpond.store.sql.query import Query
 from tests.proof_node.proxy import Proxy
 from tests.servers import pgbouncer, postgres
 from tests.servers.process import Missing

@@ -9,9 +9,9 @@ import psycopg
 import pytest
 
 from millpond.job import Slot
-from millpond.rules.floor import IN_A_ROW, Looks
+from millpond.rules.store.floor import IN_A_ROW, Looks
 from millpond.store.protocol import Claim
-from millpond.store.relational import claim
+from millpond.store.sql import claim
 from tests.stores.acting import Node, new_job, opened, put, put_many
 from tests.stores.places import address_and_name
 

@@ -15,8 +15,8 @@ import apsw
 import pytest
 
 from millpond.errors import OutcomeUnknown, StoreUnavailable
-from millpond.store.sqlite import SQLiteStore
-from millpond.store.sqlite_schema import failed_commit
+from millpond.store.sqlite.schema import failed_commit
+from millpond.store.sqlite.store import SQLiteStore
 from tests.stores.acting import Node, new_job, put, put_many, tally
 
 ARGUMENTS = (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64)

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from millpond.errors import StoreRefused
-from millpond.store.postgres import PostgresStore
+from millpond.store.postgres.store import PostgresStore
 from millpond.store.protocol import Retention
 from tests.stores.acting import Node, new_job, opened, put, tally
 from tests.stores.roles import a_role

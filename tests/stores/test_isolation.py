@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from millpond.errors import StoreBusy, StoreUnavailable
-from millpond.store.postgres import PostgresStore
-from millpond.store.postgres_bounds import bounds
+from millpond.store.postgres.store import PostgresStore
+from millpond.store.postgres.timeouts import bounds
 from tests.stores.acting import opened
 from tests.stores.places import address_and_name
 from tests.stores.roles import a_role

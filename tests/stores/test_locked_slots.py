@@ -8,7 +8,7 @@ import pytest
 
 from millpond.job import Slot
 from millpond.store.protocol import Claim
-from millpond.store.relational import claim
+from millpond.store.sql import claim
 from tests.stores.acting import Node, new_job, put, put_many
 
 

@@ -11,8 +11,8 @@ from millpond.errors import StoreBusy
 from millpond.ids import GREATEST
 from millpond.job import JobState, Slot
 from millpond.store.protocol import Claim, Filter, Progress, Retention, Started, Tick
-from millpond.store.relational import ends, reading
-from millpond.store.relational.enqueue import enqueue
+from millpond.store.sql import after_end, search
+from millpond.store.sql.enqueue import enqueue
 from tests.stores.acting import Node, dead_job, new_job, put, put_many, state, tally, travel
 
 ONE = (Slot("s", 1),)
@@ -236,9 +236,9 @@ def test_a_tick_takes_over_a_key_that_has_lapsed(store):
 
 def test_dependents_that_are_locked_hold_up_no_dependents_of_other_jobs(shared, other, monkeypatch):
     """More parents with a locked dependent than one step goes on with, and one whose dependents are free."""
-    monkeypatch.setattr(ends, "CASCADES", 200)  # more than a page of their table has, as ever
+    monkeypatch.setattr(after_end, "CASCADES", 200)  # more than a page of their table has, as ever
     node = Node(shared)
-    parents = put_many(shared, 2 * ends.CASCADES + 1)
+    parents = put_many(shared, 2 * after_end.CASCADES + 1)
     (*locked, free) = put(shared, *(new_job(queue="behind", depends_on=(parent,)) for parent in parents))
     lock(other, shared, "jobs WHERE state = 'blocked'")
     node.settle(*node.claim(len(parents)))
@@ -349,13 +349,13 @@ def test_a_claim_looks_at_a_page_of_the_slots_with_room_and_asks_for_the_next_at
 def test_each_page_begins_below_the_last_of_the_one_before(sql_store, monkeypatch, verb):
     """From the newest again, every page would read all that the pages before have dealt with."""
     began: list[str] = []
-    real = reading.look
+    real = search.look
 
     def paged(chosen, limit, below):
         began.append(below)
         return (yield from real(chosen, 2, below))
 
-    monkeypatch.setattr(reading, "look", paged)
+    monkeypatch.setattr(search, "look", paged)
     ids = sorted(put_many(sql_store, 4))
     if verb == "cancel":
         assert sql_store.cancel(Filter()) == 4

@@ -9,7 +9,7 @@ import pytest
 
 from millpond.job import JobState
 from millpond.store.protocol import Filter, Retention
-from millpond.store.relational import reading
+from millpond.store.sql import search
 from tests.stores.acting import Node, new_job, opened, put, put_many, tally
 from tests.stores.places import place
 
@@ -28,8 +28,8 @@ def end_all(store: Any) -> None:
 @pytest.mark.parametrize("verb", VERBS)
 def test_few_jobs_among_very_many_are_found_in_looks_of_a_bounded_size(sql_store, monkeypatch, verb):
     """A page that ended only when it was full looked at everything there is."""
-    monkeypatch.setattr(reading, "FEW", 0)
-    monkeypatch.setattr(reading, "LOOKED", 50)
+    monkeypatch.setattr(search, "FEW", 0)
+    monkeypatch.setattr(search, "LOOKED", 50)
     put(sql_store, new_job("rare"))
     put_many(sql_store, 400)
     put(sql_store, new_job("rare"))
@@ -54,9 +54,9 @@ def test_what_ended_long_ago_keeps_no_file_locked_while_jobs_to_cancel_are_looke
 ):
     """All of it was read inside the transaction: ten million jobs were seconds, and others got StoreBusy."""
     number, looked = 2000, 100
-    monkeypatch.setattr(reading, "LOOKED", looked)
+    monkeypatch.setattr(search, "LOOKED", looked)
     if not few:
-        monkeypatch.setattr(reading, "FEW", 0)
+        monkeypatch.setattr(search, "FEW", 0)
     with place("sqlite", tmp_path) as url:
         store: Any = opened(url)
         put(store, new_job("rare", delay=60.0))

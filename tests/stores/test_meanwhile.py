@@ -11,7 +11,7 @@ import pytest
 
 from millpond.errors import OutcomeUnknown
 from millpond.job import JobState
-from millpond.node.speaking import Speaker
+from millpond.node.jobs.exchange import Speaker
 from millpond.store.protocol import Claim, Exchanged, Said
 from tests.servers.redis import client_for
 from tests.stores.acting import AnyStore, Node, put_many, state, tally

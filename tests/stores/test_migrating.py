@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from millpond.errors import SchemaOutdated, StoreRefused, StoreUnavailable
-from millpond.store.opening import open_store
+from millpond.store.open import open_store
 from millpond.store.protocol import Filter
 from tests.stores.acting import new_job, put, tally
 from tests.stores.schemas import set_version

@@ -5,9 +5,9 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from millpond.rules import announcement
-from millpond.store import postgres_notify
-from millpond.store.postgres_notify import Notifier
+from millpond.rules.store import announcement
+from millpond.store.postgres import notify
+from millpond.store.postgres.notify import Notifier
 from tests.stores.acting import new_job, opened, put
 from tests.stores.places import address_and_name
 
@@ -19,7 +19,7 @@ def slow(monkeypatch):
     """A gap that does not end, and no announcement after a user's enqueue, while a test lasts."""
     monkeypatch.setattr(announcement, "GAP", LONG)
     monkeypatch.setattr(announcement, "SHARE", 0)
-    monkeypatch.setattr(postgres_notify, "LATER", (LONG,))
+    monkeypatch.setattr(notify, "LATER", (LONG,))
 
 
 def test_a_queue_is_announced_once_in_its_gap_and_the_rest_when_it_is_over(slow):

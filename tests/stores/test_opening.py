@@ -8,8 +8,8 @@ import pytest
 
 from millpond import App
 from millpond.errors import OptionError, StoreRefused
-from millpond.store.file_systems import NETWORK, _kind, refuse_network
-from millpond.store.opening import open_store
+from millpond.store.open import open_store
+from millpond.store.sqlite.network_file_systems import NETWORK, _kind, refuse_network
 from tests.stores.acting import new_job, opened, put, the
 
 

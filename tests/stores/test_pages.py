@@ -9,9 +9,9 @@ import pytest
 
 from millpond.errors import OutcomeUnknown, StoreBusy, StoreError
 from millpond.job import Failure, JobState, Raised
-from millpond.store.postgres import PostgresStore
+from millpond.store.postgres.store import PostgresStore
 from millpond.store.protocol import PAGE, Filter, Retention
-from millpond.store.redis import RedisStore
+from millpond.store.redis.store import RedisStore
 from tests.stores.acting import OK, AnyStore, Node, put_many, tally, travel
 
 NUMBER = PAGE + 500

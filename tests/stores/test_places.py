@@ -9,7 +9,7 @@ import pytest
 
 from millpond.errors import NodeRefused
 from millpond.store.protocol import Claim
-from millpond.store.relational.query import Query
+from millpond.store.sql.query import Query
 from tests.stores.acting import Node, put_many, the
 from tests.stores.places import address_and_name
 

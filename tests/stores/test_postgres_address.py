@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from millpond.errors import OptionError
-from millpond.store.opening import open_store
-from millpond.store.postgres_address import PostgresAddress
+from millpond.store.open import open_store
+from millpond.store.postgres.url import PostgresAddress
 from tests.servers.postgres import Postgres
 from tests.servers.process import free_port
 from tests.stores.acting import new_job, opened, put, tally

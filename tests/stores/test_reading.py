@@ -6,7 +6,7 @@ import pytest
 
 from millpond.job import Failure, JobState, Raised, Released, Returned, Settlement, Slot
 from millpond.rules.histogram import bucket
-from millpond.rules.lifecycle import settle
+from millpond.rules.jobs.lifecycle import settle
 from millpond.store.protocol import Filter
 from tests.stores.acting import OK, happened, new_job, put, put_many, tally, travel
 

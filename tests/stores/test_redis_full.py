@@ -8,7 +8,7 @@ from redis.exceptions import ResponseError
 from millpond.errors import StoreUnavailable
 from millpond.job import Failure, JobState, Raised, Slot
 from millpond.store.protocol import Filter, Retention
-from millpond.store.redis_answers import NoFlags, translated
+from millpond.store.redis.errors import NoFlags, translated
 from tests.servers.redis import Redis, program
 from tests.stores.acting import Node, new_job, opened, put, put_many, tally
 

@@ -20,9 +20,9 @@ import redis
 
 from millpond.errors import SchemaOutdated, StoreRefused
 from millpond.job import Job, JobState, Slot
-from millpond.store import redis_schema
-from millpond.store.opening import open_store
+from millpond.store.open import open_store
 from millpond.store.protocol import Filter, Retention, Tick
+from millpond.store.redis import schema
 from tests.servers.redis import client_for
 from tests.stores.acting import DAY, AnyStore, Node, new_job, put, states, tally, the, travel
 from tests.stores.places import address_and_name
@@ -197,7 +197,7 @@ def test_a_move_that_is_killed_after_each_step_is_gone_on_with(old, monkeypatch)
             raise KeyboardInterrupt
         return answer
 
-    monkeypatch.setattr(redis_schema, "PAGE", 5)
+    monkeypatch.setattr(schema, "PAGE", 5)
     monkeypatch.setattr(server, "_run", killed)
     said: list[str] = []
     while not said:
@@ -252,7 +252,7 @@ def sizes(client: Any, prefix: str) -> list[int]:
 def test_many_may_move_at_once_and_nothing_is_moved_twice(old, redis_url, monkeypatch):
     store, client = old
     travel(store, 20)
-    monkeypatch.setattr(redis_schema, "PAGE", 5)
+    monkeypatch.setattr(schema, "PAGE", 5)
     together = threading.Barrier(4)
     errors: list[Exception] = []
 

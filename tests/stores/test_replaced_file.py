@@ -17,8 +17,8 @@ import pytest
 from millpond import App
 from millpond.errors import StoreRefused, StoreUnavailable
 from millpond.job import JobState
-from millpond.rules.health import is_live, is_ready
-from millpond.store.sqlite import SQLiteStore
+from millpond.rules.node.health import is_live, is_ready
+from millpond.store.sqlite.store import SQLiteStore
 from tests.node.waiting import ended, until
 from tests.stores.acting import AnyStore, Node, new_job, opened, put, put_many, tally
 from tests.stores.test_sharing import in_child

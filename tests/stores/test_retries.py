@@ -18,7 +18,7 @@ from millpond.job import (
     Snoozed,
     TimedOut,
 )
-from millpond.rules.retry import delay_after
+from millpond.rules.jobs.retry import delay_after
 from millpond.store.protocol import Filter
 from tests.stores.acting import OK, changed, new_job, put, state, the, travel
 

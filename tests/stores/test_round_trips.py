@@ -9,8 +9,8 @@ from typing import NoReturn
 import pytest
 
 from millpond.job import JobState
-from millpond.store.postgres import PostgresStore
-from millpond.store.postgres_transaction import Statement, Transaction
+from millpond.store.postgres.store import PostgresStore
+from millpond.store.postgres.transaction import Statement, Transaction
 from millpond.store.protocol import Claim
 from tests.stores.acting import AnyStore, Node, new_job, put, put_many
 

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from millpond.errors import SchemaOutdated
-from millpond.store.opening import open_store
+from millpond.store.open import open_store
 from millpond.store.protocol import Filter
 from tests.stores.acting import AnyStore, Node, new_job
 from tests.stores.places import address_and_name, place

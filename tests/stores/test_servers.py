@@ -11,7 +11,7 @@ import pytest
 import redis
 
 from millpond.errors import OutcomeUnknown, StoreRefused, StoreUnavailable
-from millpond.store.opening import open_store
+from millpond.store.open import open_store
 from millpond.store.protocol import Retention
 from tests.servers.postgres import Postgres
 from tests.servers.redis import Redis, program

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from millpond import boot
 from millpond.job import MICROSECONDS
 from millpond.store.clock import Clock
+from millpond.system import boot_clock
 from tests.stores.acting import new_job, the
 
 HOUR = 3600 * MICROSECONDS
@@ -113,7 +113,7 @@ def test_nonsense_in_the_document_is_written_anew(url, open_at):
 def test_a_pause_between_two_looks_is_no_setting(monkeypatch):
     clock = Clock()
     before = clock.now()
-    real, pauses = boot.microseconds, [180]
+    real, pauses = boot_clock.microseconds, [180]
     monkeypatch.setattr(
         "millpond.store.clock._boot_clock",
         lambda: real() - (pauses.pop() if pauses else 0) * MICROSECONDS,

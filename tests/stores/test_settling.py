@@ -17,7 +17,7 @@ from millpond.job import (
     Settlement,
     Snoozed,
 )
-from millpond.rules.lifecycle import settle
+from millpond.rules.jobs.lifecycle import settle
 from millpond.store.protocol import Claim, Filter, Progress, Started
 from tests.stores.acting import OK, Node, changed, happened, new_job, put, put_many, state, tally, the, travel
 

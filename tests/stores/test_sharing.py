@@ -16,9 +16,9 @@ import pytest
 
 from millpond.errors import StoreBusy, StoreRefused, StoreUnavailable, UnknownJob
 from millpond.job import Released
-from millpond.store.postgres import PostgresStore
+from millpond.store.postgres.store import PostgresStore
 from millpond.store.protocol import Filter
-from millpond.store.sqlite import SQLiteStore
+from millpond.store.sqlite.store import SQLiteStore
 from tests.stores.acting import Node, new_job, opened, put, put_many, state, tally
 from tests.stores.places import address_and_name
 

@@ -12,10 +12,10 @@ import pytest
 
 from millpond.errors import StoreError
 from millpond.job import Failure, JobState, Raised, Released, Returned, Slot
-from millpond.store.opening import open_store
+from millpond.store.open import open_store
 from millpond.store.protocol import Filter, Retention
-from millpond.store.relational import reading
-from millpond.store.sql import statement
+from millpond.store.sql import search
+from millpond.store.sql.statements import statement
 from tests.stores.acting import DAY, Node, dead_job, new_job, opened, put, put_many, travel
 from tests.stores.places import place
 
@@ -241,8 +241,8 @@ def test_an_old_writer_fails_and_cannot_spoil_the_numbers(tmp_path):
 @pytest.fixture
 def narrow(monkeypatch):
     """Bounds that a few jobs reach."""
-    monkeypatch.setattr(reading, "LOOKED", 10)
-    monkeypatch.setattr(reading, "FEW", 3)
+    monkeypatch.setattr(search, "LOOKED", 10)
+    monkeypatch.setattr(search, "FEW", 3)
 
 
 def every(store, limit=4, **facts):

@@ -11,8 +11,8 @@ from psycopg.rows import dict_row
 
 from millpond.errors import StoreBusy, StoreRefused, UnknownJob
 from millpond.job import Slot
-from millpond.store.opening import open_store
-from millpond.store.sqlite import SQLiteStore
+from millpond.store.open import open_store
+from millpond.store.sqlite.store import SQLiteStore
 from tests.stores.acting import Node, new_job, put, put_many, tally
 from tests.stores.places import address_and_name
 

@@ -14,9 +14,13 @@ import psycopg
 import pytest
 
 from millpond.errors import SchemaOutdated, StoreError, StoreRefused
-from millpond.rules.schema import Change, Schema, Step
-from millpond.store import postgres_schema, postgres_upgrade, redis_schema, sqlite_schema, versions
-from millpond.store.opening import open_store
+from millpond.rules.store.schema import Change, Schema, Step
+from millpond.store import versions
+from millpond.store.open import open_store
+from millpond.store.postgres import schema as postgres_schema
+from millpond.store.postgres import upgrade as postgres_upgrade
+from millpond.store.redis import schema as redis_schema
+from millpond.store.sqlite import schema as sqlite_schema
 from tests.servers import postgres
 from tests.servers.redis import client_for
 from tests.stores.acting import Node, new_job, put, put_many, state, tally

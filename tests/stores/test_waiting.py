@@ -10,14 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from millpond.job import Released, Slot
-from millpond.store.opening import open_store
+from millpond.store.open import open_store
 from millpond.store.protocol import Filter
 from tests.stores.acting import Node, dead_job, new_job, opened, put, put_many
 from tests.stores.places import address_and_name
 
 PUT = """
 import sys
-from millpond.store.opening import open_store
+from millpond.store.open import open_store
 from tests.stores.acting import new_job
 store = open_store(sys.argv[1])
 store.enqueue([new_job(queue=sys.argv[2], fresh=sys.argv[3] == "fresh")])

@@ -8,8 +8,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from millpond.store import sqlite_file, wal_size
-from millpond.store.sqlite import SQLiteStore
+from millpond.store.sqlite import file, wal_size
+from millpond.store.sqlite.store import SQLiteStore
 from tests.stores.acting import new_job, put
 
 MB = 1024 * 1024
@@ -51,7 +51,7 @@ def test_a_log_that_had_to_grow_is_cut_back_when_the_reader_has_ended(store, sql
 
 def test_a_log_that_grows_is_warned_of_and_again_when_it_has_doubled(store, sqlite_path, caplog, monkeypatch):
     monkeypatch.setattr(wal_size, "TOO_LARGE", 5 * MB)
-    monkeypatch.setattr(sqlite_file, "LOOK", 0.0)
+    monkeypatch.setattr(file, "LOOK", 0.0)
     holder = reader(sqlite_path)
     with caplog.at_level(logging.WARNING, "millpond"):
         grow(store, 3)
@@ -66,7 +66,7 @@ def test_a_log_that_grows_is_warned_of_and_again_when_it_has_doubled(store, sqli
 
 def test_a_log_that_has_been_small_again_is_warned_of_anew(store, sqlite_path, caplog, monkeypatch):
     monkeypatch.setattr(wal_size, "TOO_LARGE", 5 * MB)
-    monkeypatch.setattr(sqlite_file, "LOOK", 0.0)
+    monkeypatch.setattr(file, "LOOK", 0.0)
     for number in (1, 2):
         holder = reader(sqlite_path)
         grow(store, 7)

@@ -7,9 +7,9 @@ import os
 import psycopg
 import pytest
 
-from millpond.store.postgres_floors import ALL
-from millpond.store.postgres_statements import said
-from millpond.store.relational.query import Many, Query
+from millpond.store.postgres.floors import ALL
+from millpond.store.postgres.statements import said
+from millpond.store.sql.query import Many, Query
 from tests.stores.acting import Node, new_job, put
 from tests.stores.places import address_and_name
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from millpond import App
-from millpond.top.watching import Watching
+from millpond.tui.poller import Watching
 from tests.top.driving import Driver, watching_of
 
 Open = Callable[..., AbstractAsyncContextManager[Driver]]
@@ -38,7 +38,7 @@ def app(tmp_path: Path) -> Iterator[App]:
 @pytest.fixture
 def screen() -> Open:
     """Open the screen on an app's store, headless, 80 columns wide and 24 lines high."""
-    from millpond.top.screen import Top
+    from millpond.tui.screen import Top
 
     @asynccontextmanager
     async def opened(

@@ -9,9 +9,9 @@ from typing import Any
 from textual.pilot import Pilot
 
 from millpond import App
-from millpond.top.screen import Top
-from millpond.top.view import Looking
-from millpond.top.watching import Watching
+from millpond.tui.poller import Watching
+from millpond.tui.screen import Top
+from millpond.tui.snapshot import Looking
 
 BOUND = 25.0  # seconds that only a failure reaches
 

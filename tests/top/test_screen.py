@@ -12,8 +12,8 @@ from textual.binding import Binding
 
 from millpond import App
 from millpond.job import JobState
-from millpond.top.screen import HELP, Top
-from millpond.top.tables import TABS
+from millpond.tui.screen import HELP, Top
+from millpond.tui.tables import TABS
 from tests.cli.conftest import add_dead_job
 from tests.docs.pages import ROOT, rows, section
 from tests.servers.redis import Redis, program

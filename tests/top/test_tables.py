@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from millpond.top import cells
-from millpond.top.tables import Column, Row, ordered, widths
+from millpond.tui import cells
+from millpond.tui.tables import Column, Row, ordered, widths
 
 
 @pytest.mark.parametrize(

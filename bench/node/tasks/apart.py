@@ -7,7 +7,7 @@ is lost, where only the lease tells, each node gets a place of its own.
 import os
 
 from millpond.cli import main
-from millpond.node import identity
+from millpond.node.lease import identity
 
 identity._namespace = lambda: f"apart-{os.getpid()}"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from millpond.api.assembly import asgi
+    from millpond.api.app import asgi
 
 __all__ = ["asgi"]
 
@@ -20,7 +20,7 @@ def __getattr__(name: str) -> Any:
     if name != "asgi":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        from millpond.api.assembly import asgi
+        from millpond.api.app import asgi
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in ("fastapi", "starlette", "pydantic", "uvicorn"):
             raise

@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from millpond.api.documents import moment
+from millpond.api.job_documents import moment
 from millpond.job import MICROSECONDS
-from millpond.node.bulletin import WORKER
+from millpond.node.lease.publish_info import WORKER
 from millpond.store.protocol import NodeRecord
 
 Told = dict[str, Any]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from starlette.routing import BaseRoute, Route
 
-from millpond.rules.access import CHANGES, READS
+from millpond.rules.http_access import CHANGES, READS
 
 
 def allowed(routes: Iterable[BaseRoute], path: str) -> str:

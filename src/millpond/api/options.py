@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from millpond.api.tokens import Source
-from millpond.rules.access import Network, is_public
+from millpond.api.security.tokens import Source
+from millpond.rules.http_access import Network, is_public
 
 MEBIBYTE = 1 << 20
 

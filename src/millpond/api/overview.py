@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from millpond.api.documents import moment
 from millpond.api.fleet import node_document, pool_documents, state_of, told_by
-from millpond.api.gathering import Snapshot
+from millpond.api.job_documents import moment
 from millpond.api.series import recent
+from millpond.api.snapshot import Snapshot
 from millpond.config import hide_password
 from millpond.job import ENDS, MICROSECONDS, JobState
-from millpond.rules.explain import span
+from millpond.rules.jobs.explain import span
 from millpond.store.protocol import Minute, QueueCounts
 
 Document = dict[str, Any]

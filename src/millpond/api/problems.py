@@ -25,7 +25,7 @@ from millpond.errors import (
     UnknownJob,
     UnknownTask,
 )
-from millpond.node.redaction import shown
+from millpond.shown_text import shown
 
 KIND = "application/problem+json"
 TYPE = "urn:millpond:problem:"

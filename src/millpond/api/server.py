@@ -16,8 +16,8 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from millpond.api.gate import LONGEST_HEAD, Gate
-from millpond.rules.access import Network, counted_as, is_one_of
+from millpond.api.security.gate import LONGEST_HEAD, Gate
+from millpond.rules.http_access import Network, counted_as, is_one_of
 
 logger = logging.getLogger("millpond.api")
 HEAD = 10.0  # seconds for a request's head to come

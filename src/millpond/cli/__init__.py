@@ -55,7 +55,7 @@ class Millpond(click.Group):
         """Import a command."""
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(f"millpond.cli.{cmd_name}").command
+        command = importlib.import_module(f"millpond.cli.commands.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
 
@@ -81,7 +81,7 @@ class Millpond(click.Group):
         try:
             code = super().main(given, *rest, **extra)
         except BaseException as error:
-            from millpond.cli.failures import report
+            from millpond.cli.exit_codes import report
 
             code = report(error, debug="--debug" in given)
         sys.exit(code if isinstance(code, int) else 0)
@@ -108,7 +108,7 @@ def main(context: click.Context, app: str | None, store: str | None, as_json: bo
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
         return
-    from millpond.cli.session import Session
+    from millpond.cli.context import Session
 
     context.obj = Session(app, store, as_json=as_json)
     context.call_on_close(context.obj.close)

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from millpond.errors import MillpondError
-from millpond.node.redaction import shown
+from millpond.shown_text import shown
 from millpond.store.protocol import Store
 
 logger = logging.getLogger("millpond.audit")

@@ -3,7 +3,7 @@
     with Node(app): ...                      # inside a program
     Node(app, queues=["mail"]).run()         # as a process of its own, with signals
 
-Handlers never run in this process. How it stops is decided in `rules/shutdown.py`.
+Handlers never run in this process. How it stops is decided in `rules/node/shutdown.py`.
 """
 
 from __future__ import annotations
@@ -15,40 +15,40 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from millpond.errors import OptionError
-from millpond.node.bulletin import Bulletin
-from millpond.node.claim import POLL, ClaimLoop
 from millpond.node.commands import Commands, grace_of
-from millpond.node.doorway import Doorway
-from millpond.node.ending import broken_off, give_up_lease, let_finish, stop_all, tell_all, within
-from millpond.node.heartbeat import Heartbeat, patience
-from millpond.node.journal import Journal
-from millpond.node.library_threads import for_all, threads_by_queue
-from millpond.node.monitoring import Monitoring
-from millpond.node.news import connect, pool_news
-from millpond.node.occurrences import Occurrences
-from millpond.node.output import Output
-from millpond.node.planning import Planning
-from millpond.node.queue_pool import QueuePool
-from millpond.node.reporting import Watched, report_on
-from millpond.node.resources import NodeBudget, check_budget
-from millpond.node.scaling import Scaling
-from millpond.node.source import source_of
+from millpond.node.jobs.claim_loop import POLL, ClaimLoop
+from millpond.node.jobs.queue_pool import QueuePool
+from millpond.node.jobs.unknown_tasks import UNKNOWN_AFTER, UnknownTasks
+from millpond.node.lease.heartbeat import Heartbeat, patience
+from millpond.node.lease.publish_info import Bulletin
+from millpond.node.maintenance import Upkeep
+from millpond.node.observability.counters import Occurrences
+from millpond.node.observability.event_log import Journal
+from millpond.node.observability.monitor import Monitoring
+from millpond.node.observability.observers import connect, pool_news
+from millpond.node.observability.report_builder import Watched, report_on
+from millpond.node.observability.worker_output import Output
+from millpond.node.recurring import Planning
+from millpond.node.resources.budget import NodeBudget, check_budget
+from millpond.node.resources.usage_monitor import Watch
+from millpond.node.scaling.loop import Scaling
+from millpond.node.shutdown import broken_off, give_up_lease, let_finish, stop_all, tell_all, within
 from millpond.node.state import NodeState
-from millpond.node.unknown import UNKNOWN_AFTER, UnknownTasks
-from millpond.node.upkeep import Upkeep
-from millpond.node.watch import Watch
+from millpond.node.worker.app_loading import source_of
+from millpond.node.worker.library_threads import for_all, threads_by_queue
+from millpond.node.worker.store_proxy import Doorway
 from millpond.options import Duration, Resources, check_queue, check_whole, nearest
-from millpond.pool.start import Hub
+from millpond.pool.process.starters import Hub
 from millpond.pool_settings import MOST_WORKERS, PoolSettings, default_settings
-from millpond.rules import shutdown
-from millpond.store.opening import open_store
+from millpond.rules.node import shutdown
+from millpond.store.open import open_store
 from millpond.store.protocol import LEASE, Retention
 from millpond.units import seconds
 
 if TYPE_CHECKING:
     from millpond.app import App
-    from millpond.node.alerts import Hook
-    from millpond.node.report import NodeReport
+    from millpond.node.observability.alerts import Hook
+    from millpond.node.observability.report import NodeReport
 
 logger = logging.getLogger("millpond")
 GRACE = 25.0
@@ -176,7 +176,7 @@ class Node:
 
     def run(self) -> int:
         """Be this process's main business until a signal ends it; returns the exit code."""
-        from millpond.node.serving import serve
+        from millpond.node.process.foreground import serve
 
         return serve(self, grace=self.grace)
 

@@ -10,17 +10,17 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from millpond import boot
 from millpond.job import Instant, Job, Settlement
-from millpond.node.identity import Identity
-from millpond.node.resources import NodeBudget
-from millpond.node.settle import Line
-from millpond.node.unknown import UnknownTasks
+from millpond.node.jobs.settle_queue import Line
+from millpond.node.jobs.unknown_tasks import UnknownTasks
+from millpond.node.lease.identity import Identity
+from millpond.node.resources.budget import NodeBudget
+from millpond.system import boot_clock
 
 if TYPE_CHECKING:
-    from millpond.node.inflight import JobTask
-    from millpond.node.queue_pool import QueuePool
-    from millpond.node.report import NodeState as Phase
+    from millpond.node.jobs.claimed_job import JobTask
+    from millpond.node.jobs.queue_pool import QueuePool
+    from millpond.node.observability.report import NodeState as Phase
     from millpond.store.protocol import Store
 
 
@@ -70,14 +70,14 @@ class NodeState:
 
     def lease_left(self) -> float:
         """How long our lease lasts for certain, by our own clock."""
-        return self.renewed_at + self.lease - boot.seconds()
+        return self.renewed_at + self.lease - boot_clock.seconds()
 
     def renew(self) -> None:
         """Take or renew the lease."""
         with self.renewing:
             if self.given_up:
                 return
-            before = boot.seconds()
+            before = boot_clock.seconds()
             templates = {pid for pool in self.pools.values() for pid in pool.templates()}
             self.identity.facts["templates"] = sorted(templates)
             self.identity.facts.update(self.budget.facts())
@@ -95,7 +95,7 @@ class NodeState:
 
     def offset(self) -> int:
         """The store's clock minus the one by which executions are timed, in microseconds."""
-        return self.store_now() - boot.microseconds()
+        return self.store_now() - boot_clock.microseconds()
 
     def pool_of(self, job: Job) -> QueuePool | None:
         """The pool that serves a job's queue."""

@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection
 
 import msgspec
 
-from millpond import boot
 from millpond.errors import Conflict
 from millpond.store.protocol import Document, Store
+from millpond.system import boot_clock
 
 logger = logging.getLogger("millpond")
 LEASE = 10.0
@@ -59,7 +59,7 @@ class Leadership:
     def is_leader(self) -> bool:
         """Do we hold the lease for certain, by our own clock?"""
         mine = self._held_as is not None and self._held_as == self._identity()
-        return mine and boot.seconds() - self._renewed_at < self.lease
+        return mine and boot_clock.seconds() - self._renewed_at < self.lease
 
     @property
     def term(self) -> int:
@@ -68,7 +68,7 @@ class Leadership:
 
     def attend(self) -> bool:
         """Renew or try to win, when it is time; returns whether we lead. Never raises."""
-        now = boot.seconds()
+        now = boot_clock.seconds()
         if now < self._look_at:
             return self.is_leader
         try:
@@ -123,7 +123,7 @@ class Leadership:
         if self._held_as is None:
             return
         try:
-            self._write(Leader(None, self.seen.term, self.trigger), boot.seconds())
+            self._write(Leader(None, self.seen.term, self.trigger), boot_clock.seconds())
         except Exception as error:  # the lease runs out by itself
             logger.debug("Leadership could not be given up: %s", error)
         self._held_as = None

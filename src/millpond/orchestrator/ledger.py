@@ -17,9 +17,9 @@ import msgspec
 
 from millpond.errors import Conflict
 from millpond.job import Instant
-from millpond.rules.breaker import Breaker
-from millpond.rules.continuous import Restarts
-from millpond.rules.correction import Dispute
+from millpond.rules.recurring.breaker import Breaker
+from millpond.rules.recurring.continuous import Restarts
+from millpond.rules.recurring.correction import Dispute
 from millpond.store.protocol import Store
 
 logger = logging.getLogger("millpond")

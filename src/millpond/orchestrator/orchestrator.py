@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
 
 import msgspec
 
-from millpond.codec import encode
 from millpond.errors import OptionError, UnknownTask
 from millpond.handle import JobHandle
 from millpond.job import MICROSECONDS, Instant, Job
 from millpond.options import check_text, check_whole, nearest
 from millpond.orchestrator import triggers
-from millpond.orchestrator.drafts import Draft
 from millpond.orchestrator.leader import Leader
 from millpond.orchestrator.ledger import Entry, Ledger, shard_of
-from millpond.orchestrator.looking import Scene, history_of, is_enabled, status_of
-from millpond.orchestrator.notes import KEEP, Skipped, log_name
+from millpond.orchestrator.read_status import Scene, history_of, is_enabled, status_of
+from millpond.orchestrator.skip_log import KEEP, Skipped, log_name
 from millpond.orchestrator.status import OrchestratorStatus, RecurringStatus, TickRecord
 from millpond.orchestrator.switches import Switches
+from millpond.orchestrator.tick import Draft
 from millpond.orchestrator.tick_ids import tick_id
+from millpond.payload.codec import encode
 from millpond.recurring import (
     Exclusions,
     RecurringDecorator,
@@ -33,8 +33,8 @@ from millpond.recurring import (
     RecurringTask,
     check_all,
 )
-from millpond.rules.breaker import gate, runs_from
-from millpond.rules.cadence import next_after
+from millpond.rules.recurring.breaker import gate, runs_from
+from millpond.rules.recurring.cadence import next_after
 from millpond.units import seconds
 
 if TYPE_CHECKING:

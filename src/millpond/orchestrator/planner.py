@@ -14,24 +14,24 @@ from typing import Any
 
 from millpond.errors import MillpondError
 from millpond.job import MICROSECONDS, Instant
-from millpond.orchestrator.agenda import Agenda
-from millpond.orchestrator.correct import correct, stranded
-from millpond.orchestrator.drafts import Draft
-from millpond.orchestrator.happenings import ClockCorrected, Happening, TriggersDropped
-from millpond.orchestrator.learning import begun, ended, has_ended, why_not
+from millpond.orchestrator.clock_correction import correct, stranded
+from millpond.orchestrator.due_queue import Agenda
+from millpond.orchestrator.events import ClockCorrected, Happening, TriggersDropped
 from millpond.orchestrator.ledger import Entry, Ledger, Waiting, shard_of
-from millpond.orchestrator.notes import Notes, Skipped
-from millpond.orchestrator.recording import Recorder
-from millpond.orchestrator.releasing import Gatekeeper, Held
+from millpond.orchestrator.open_ticks import Watch
+from millpond.orchestrator.recorder import Recorder
+from millpond.orchestrator.release import Gatekeeper, Held
+from millpond.orchestrator.skip_log import Notes, Skipped
 from millpond.orchestrator.switches import Switch, Switches
+from millpond.orchestrator.tick import Draft
 from millpond.orchestrator.tick_ids import tick_id
+from millpond.orchestrator.tick_results import begun, ended, has_ended, why_not
 from millpond.orchestrator.triggers import Batch, Inbox
-from millpond.orchestrator.watching import Watch
 from millpond.recurring import Exclusions, RecurringTask
-from millpond.rules import continuous
-from millpond.rules.breaker import begin_probe, enable, gate
-from millpond.rules.cadence import next_after, recent
-from millpond.rules.ticks import ROWS, Activity, Due, first, plan
+from millpond.rules.recurring import continuous
+from millpond.rules.recurring.breaker import begin_probe, enable, gate
+from millpond.rules.recurring.cadence import next_after, recent
+from millpond.rules.recurring.due_ticks import ROWS, Activity, Due, first, plan
 from millpond.store.protocol import Filter, Store
 
 logger = logging.getLogger("millpond")

@@ -14,7 +14,7 @@ import msgspec
 
 from millpond.job import Instant
 from millpond.recurring import RecurringTask
-from millpond.rules.triggers import Pending, TriggerRule, coalesce, due_at
+from millpond.rules.recurring.triggers import Pending, TriggerRule, coalesce, due_at
 from millpond.store.protocol import PAGE, Store
 
 logger = logging.getLogger("millpond")

@@ -1,4 +1,4 @@
 """Layer 1: workers on this machine behind the standard Executor interface.
 
-Deliberately empty: the template process imports `millpond.pool.template` and must stay small.
+Deliberately empty: the template process imports `millpond.pool.worker.template` and must stay small.
 """

@@ -9,7 +9,7 @@ from typing import Any
 
 from millpond.errors import PoolClosed, PoolFull, TaskExpired
 from millpond.pool.options import PoolOptions
-from millpond.pool.room import Place, Room
+from millpond.pool.queue_room import Place, Room
 from millpond.pool.task import Task
 
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack, overloa
 
 from millpond.errors import OptionError
 from millpond.events import Subscriber, logger, report
-from millpond.pool import context as contexts
-from millpond.pool.mapping import Mapping, with_progress
+from millpond.pool import context_vars as contexts
+from millpond.pool.map import Mapping, with_progress
 from millpond.pool.options import (
     SERVICE,
     Duration,
@@ -35,8 +35,8 @@ from millpond.pool.statistics import Health, PoolStatistics
 from millpond.units import seconds
 
 if TYPE_CHECKING:
-    from millpond.pool.crew_control import CrewControl
-    from millpond.pool.threads import ThreadEngine
+    from millpond.pool.process.control import CrewControl
+    from millpond.pool.thread_engine import ThreadEngine
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -257,11 +257,11 @@ class Pool(_Submitter):
 
 def _engine_for(options: PoolOptions) -> CrewControl | ThreadEngine:
     if options.kind == "thread":
-        from millpond.pool.threads import ThreadEngine
+        from millpond.pool.thread_engine import ThreadEngine
 
         return ThreadEngine(options)
-    from millpond.pool.crew_control import CrewControl  # needs Linux: threads must work without it
-    from millpond.pool.kernel import check
+    from millpond.pool.process.control import CrewControl  # needs Linux: threads must work without it
+    from millpond.system.kernel import check
 
     check()
     return CrewControl(options)

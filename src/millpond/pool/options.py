@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict
 
 from millpond.errors import OptionError
 from millpond.events import ErrorHook
-from millpond.pool.cores import usable_cores
-from millpond.pool.page import MAX_SLOTS
+from millpond.pool.channel.shared_page import MAX_SLOTS
+from millpond.system.cores import usable_cores
 from millpond.units import seconds, size_in_bytes
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from millpond.pool import page as layout
-from millpond.pool.page import Page, bucket_bounds
-from millpond.rules.restart import Starts
+from millpond.pool.channel import shared_page as layout
+from millpond.pool.channel.shared_page import Page, bucket_bounds
+from millpond.rules.pool.restart import Starts
 
 
 class Durations(NamedTuple):

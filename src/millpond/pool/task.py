@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from millpond.pool.functions import Function, name_of
+from millpond.pool.channel.functions import Function, name_of
 from millpond.pool.future import Owner, PoolFuture
 from millpond.pool.options import TaskOptions
 
 if TYPE_CHECKING:
-    from millpond.pool.link import Doom, Link
-    from millpond.pool.payload import Packed
-    from millpond.pool.room import Place
+    from millpond.pool.channel.pickling import Packed
+    from millpond.pool.process.worker_link import Doom, Link
+    from millpond.pool.queue_room import Place
 
 
 class ChunkBroken(Exception):

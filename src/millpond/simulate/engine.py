@@ -2,7 +2,7 @@
 
 Drives a policy exactly as a node does: every second, and at once when a job arrives and nobody is idle. Jobs
 go to the worker that was busy most recently; a worker leaves after its idle time, and never a busy one.
-Nothing here decides how many workers there should be. What a budget adds is in `simulate/rationed.py`.
+Nothing here decides how many workers there should be. What a budget adds is in `simulate/budget.py`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from heapq import heappop, heappush
 from typing import Any
 
 from millpond.errors import OptionError
-from millpond.rules.crew import Bounds, Crew, plan
-from millpond.rules.estimate import ANY, Estimates, Loads
-from millpond.rules.observation import Decision, Memory, Observation, TaskLoad
-from millpond.rules.scale import EVERY
+from millpond.rules.pool.size import Bounds, Crew, plan
+from millpond.rules.scaling.estimates import ANY, Estimates, Loads
+from millpond.rules.scaling.policies import EVERY
+from millpond.rules.scaling.records import Decision, Memory, Observation, TaskLoad
+from millpond.simulate.counters import Tally
 from millpond.simulate.records import ONLY, Faults, Law, Run, Setting, Workload
-from millpond.simulate.tally import Tally
 
 NEVER = float("inf")
 DAY = 86_400.0

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from millpond.errors import OptionError
 from millpond.simulate import arrivals
 from millpond.simulate.records import Workload
-from millpond.simulate.services import Service
+from millpond.simulate.run_times import Service
 from millpond.store.protocol import Minute, Store
 
 MINUTE_IN_MICROSECONDS = 60_000_000

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from millpond.errors import OptionError
-from millpond.node.needs import need
+from millpond.node.resources.needs import need
 from millpond.options import nearest
-from millpond.rules.fit import Budget
+from millpond.rules.resources.fit import Budget
 from millpond.simulate.records import ONLY, UNBOUNDED, Workload
 from millpond.units import size_in_bytes
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from millpond.errors import OptionError
-from millpond.rules.scale import Fixed, ScaleByDepth, ScaleForWait
+from millpond.rules.scaling.policies import Fixed, ScaleByDepth, ScaleForWait
+from millpond.simulate.other_autoscalers import KNOBS
 from millpond.simulate.records import Law
-from millpond.simulate.rivals import KNOBS
 from millpond.units import seconds
 
 NAMES = "wait, wait:5s, depth:UP:DOWN, fixed:N, " + ", ".join(f"{name}:X" for name in KNOBS)

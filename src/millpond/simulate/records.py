@@ -6,8 +6,8 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from millpond.rules.fit import Budget, Need
-from millpond.rules.observation import Decision, Limits, Observation
+from millpond.rules.resources.fit import Budget, Need
+from millpond.rules.scaling.records import Decision, Limits, Observation
 
 UNBOUNDED = 1 << 62  # bytes of a budget in which nothing was said about memory
 ONLY = "job"  # the task of jobs of which no task is known

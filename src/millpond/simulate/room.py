@@ -1,8 +1,8 @@
 """The budget of a simulated node: who waits for memory, cores or tokens, and who holds them.
 
-Decides nothing: `rules/fit.py` is asked as a node asks it, and `rules/learning.py` learns how long jobs take
-and what those really use that hold more than they say. Jobs of a task need the same and stand in the order of
-their arrival, so the first of each stands for all of them.
+Decides nothing: `rules/resources/fit.py` is asked as a node asks it, and `rules/resources/learned_needs.py`
+learns how long jobs take and what those really use that hold more than they say. Jobs of a task need the same
+and stand in the order of their arrival, so the first of each stands for all of them.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from millpond.errors import OptionError
-from millpond.node.amounts import amount, part, shown
-from millpond.node.needs import LARGE
-from millpond.rules import fit
-from millpond.rules.fit import Budget, Candidate, Need, Started
-from millpond.rules.learning import Learned
+from millpond.node.resources.needs import LARGE
+from millpond.rules.resources import fit
+from millpond.rules.resources.amounts import amount, part, shown
+from millpond.rules.resources.fit import Budget, Candidate, Need, Started
+from millpond.rules.resources.learned_needs import Learned
 from millpond.simulate.records import Usage, Workload
 
 Held = tuple[float, float, str]  # since when it waits, for how long it will run, its task

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from millpond.errors import OptionError
 from millpond.options import nearest
-from millpond.rules.observation import Limits
+from millpond.rules.scaling.records import Limits
 from millpond.simulate import arrivals
 from millpond.simulate.records import Faults, Setting, Span, Workload
-from millpond.simulate.services import Service
+from millpond.simulate.run_times import Service
 from millpond.units import seconds
 
 DAILY = 200_000

@@ -8,8 +8,8 @@ from __future__ import annotations
 import operator
 
 from millpond.errors import OptionError
+from millpond.simulate.budget import Rationed
 from millpond.simulate.engine import DAY, LONGEST, Simulation
-from millpond.simulate.rationed import Rationed
 from millpond.simulate.records import Law, Run, Setting, Workload
 
 

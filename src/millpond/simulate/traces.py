@@ -18,7 +18,7 @@ from typing import NamedTuple
 from millpond.errors import OptionError
 from millpond.simulate import arrivals
 from millpond.simulate.records import Workload
-from millpond.simulate.services import Service
+from millpond.simulate.run_times import Service
 
 STEPS = {"second": 1.0, "minute": 60.0}
 MOMENTS = ("arrival", "enqueued_at", "timestamp", "time")

@@ -1,8 +1,8 @@
 """The clock of a store: that of its server, or this machine's; and a shift for tests that travel in time.
 
-Jobs are timed by the wall clock, which people read, as `rules/store_time.py` has it: setting it back does not
-take the store's time back. On one machine leases are measured by the boot clock, which no one can set:
-stepping the wall clock must not make one node rescue another.
+Jobs are timed by the wall clock, which people read, as `rules/store/store_time.py` has it: setting it back
+does not take the store's time back. On one machine leases are measured by the boot clock, which no one can
+set: stepping the wall clock must not make one node rescue another.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import logging
 import time
 from pathlib import Path
 
-from millpond.boot import microseconds as _boot_clock
 from millpond.job import MICROSECONDS
-from millpond.rules.store_time import Mark, behind, first_mark, marked, store_time
+from millpond.rules.store.store_time import Mark, behind, first_mark, marked, store_time
+from millpond.system.boot_clock import microseconds as _boot_clock
 
 logger = logging.getLogger("millpond")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 
 from millpond.errors import StoreRefused
-from millpond.rules.schema import Schema, Step, needing_older
+from millpond.rules.store.schema import Schema, Step, needing_older
 from millpond.store.versions import Versions
 
 

@@ -11,7 +11,7 @@ import logging
 import time
 
 from millpond.errors import SchemaOutdated
-from millpond.rules.schema import Schema, refusal
+from millpond.rules.store.schema import Schema, refusal
 
 EVERY = 60.0  # seconds after which a program that enqueues asks again
 

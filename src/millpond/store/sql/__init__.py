@@ -1,25 +1,5 @@
-"""The statements of the SQL stores, one per file, by dialect."""
+"""What every SQL store does, written once: each verb as a generator of queries, without any I/O.
 
-from __future__ import annotations
-
-import re
-from functools import cache
-from importlib import resources
-
-
-@cache
-def statement(dialect: str, name: str) -> str:
-    """The text of a statement."""
-    return resources.files(__name__).joinpath(dialect, f"{name}.sql").read_text(encoding="utf-8").strip()
-
-
-def split(text: str) -> list[tuple[str, str]]:
-    """The statements of a text and the comment above each. A statement ends with its line."""
-    found = []
-    for part in re.split(r";\s*(?:\n|$)", text):
-        lines = part.strip().splitlines()
-        said = "\n".join(line for line in lines if not line.startswith("--"))
-        if said:
-            note = " ".join(line.removeprefix("--").strip() for line in lines if line.startswith("--"))
-            found.append((said, note))
-    return found
+A verb yields a Query or Many and is sent the rows; the drivers in `sqlite.py` and `postgres.py` run them,
+each with its own SQL of the same names. So both speak the same language, and so do sync and async callers.
+"""

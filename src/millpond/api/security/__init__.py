@@ -1,0 +1,1 @@
+"""Who may use the HTTP API: tokens, sessions, the gate."""

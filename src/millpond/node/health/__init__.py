@@ -1,0 +1,1 @@
+"""The health port of a node."""

@@ -1,0 +1,1 @@
+"""From the claim to the settlement: the jobs that a node has."""

@@ -1,0 +1,1 @@
+"""The lease of a node, and what the node writes beside it."""

@@ -1,5 +1,0 @@
-"""Lets workers notice each change of a limit. A node's template imports it, before the app."""
-
-from millpond.pool.limits import watch
-
-watch.start()

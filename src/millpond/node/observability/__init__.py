@@ -1,0 +1,1 @@
+"""Events, metrics, alerts and logs of a node."""

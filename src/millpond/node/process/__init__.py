@@ -1,0 +1,1 @@
+"""A node as a process: signals, systemd, orphans."""

@@ -1,0 +1,1 @@
+"""The memory and CPU that jobs need, have and use."""

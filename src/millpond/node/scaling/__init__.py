@@ -1,0 +1,1 @@
+"""How many workers each pool of a node gets."""

@@ -1,0 +1,1 @@
+"""What both sides of a process pool share: frames, shared pages, pickling."""

@@ -1,0 +1,1 @@
+"""The side of a process pool that runs in the program."""

@@ -1,0 +1,1 @@
+"""Decisions about how many workers a pool should have."""

@@ -1,0 +1,1 @@
+"""Decisions about a store: its schema, its clock, its room."""
