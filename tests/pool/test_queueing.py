@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from millpond import OptionError, Pool, PoolClosed, PoolFull, TaskExpired
+from millpond.pool.admission import MANY
 from tests.pool import tasks
 from tests.pool.tasks import PATIENCE, Gate, answers, holder
 
@@ -245,6 +246,37 @@ def test_a_cancelled_task_gives_its_place_in_the_line_back(kind: str, new_pool: 
     gate.let_pass()
     running.result(PATIENCE)
     assert pool.submit(tasks.square, 3).result(PATIENCE) == 9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_task_that_is_cancelled_behind_a_long_one_leaves_its_place_and_the_count_at_once(
+    kind: str, new_pool: MakePool, gate: Gate
+) -> None:
+    pool = new_pool(**one_at_a_time(kind), max_queue=4, when_full="raise")
+    pool.submit(holder(kind), gate.folder)
+    gate.arrive()
+    for _ in range(3):
+        waiting = [pool.submit(tasks.square, n) for n in range(4)]
+        assert pool.statistics().queued == 4
+        assert all(future.cancel() for future in waiting)
+        assert pool.statistics().queued == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_cancelled_tasks_do_not_gather_behind_a_long_one(kind: str, new_pool: MakePool, gate: Gate) -> None:
+    pool = new_pool(**one_at_a_time(kind), max_queue=2, when_full="raise")
+    held = pool.submit(holder(kind), gate.folder)
+    gate.arrive()
+    wanted = pool.submit(tasks.square, 5)
+    for n in range(3 * MANY):
+        assert pool.submit(tasks.square, n).cancel()
+    until = time.monotonic() + PATIENCE
+    while len(pool._engine.queue) > MANY + 1:  # a dispatcher has them taken out soon
+        assert time.monotonic() < until
+    gate.let_pass()
+    assert held.exception(PATIENCE) is None
+    assert wanted.result(PATIENCE) == 25
+    assert pool.statistics().queued == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -11,6 +11,9 @@ from millpond.errors import PoolClosed, PoolFull, TaskExpired
 from millpond.pool.options import PoolOptions
 from millpond.pool.queue_room import Place, Room
 from millpond.pool.task import Task
+from millpond.pool.task_queue import TaskQueue
+
+MANY = 256  # tasks that have ended in the queue, above which they are taken out
 
 
 def wait_for_room(room: Room, options: PoolOptions, closed: Callable[[], bool], *, may_block: bool) -> Place:
@@ -34,6 +37,49 @@ def leave_queue(room: Room | None, task: Task) -> None:
     place, task.place = task.place, None
     if room is not None and place is not None:
         room.give_back(place)
+
+
+class EndedInLine:
+    """Counts the tasks that have ended where they wait, and has them taken out when they are many.
+
+    A queue gives its tasks in its own order only. So a task that is cancelled or rejected gives its place
+    back at once and stays in the queue until its turn. Behind a long task that turn may not come: without
+    the sweep such tasks would gather there without end. Shown in
+    test_cancelled_tasks_do_not_gather_behind_a_long_one.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def add(self, task: Task, room: Room | None) -> None:
+        """A task has ended and is still in the queue."""
+        leave_queue(room, task)
+        task.ended_in_line = True
+        self.count += 1
+
+    def take(self, task: Task) -> None:
+        """It has been taken out."""
+        if task.ended_in_line:
+            task.ended_in_line = False
+            self.count -= 1
+
+    def are_many(self, queue: TaskQueue) -> bool:
+        """Is it time to sweep? As many were cancelled since the last time as a sweep looks at, or half."""
+        return self.count > MANY and self.count * 2 > len(queue)
+
+
+def sweep(queue: TaskQueue, begin: Callable[[Task], object]) -> None:
+    """Take out of a queue whatever has ended, each by `begin`; the others stay, in their order."""
+    found: list[Task] = []
+    try:
+        while len(queue):
+            found.append(queue.take())
+    finally:  # an interrupt must not lose those that are between two places
+        for task in found:
+            if task.ended_in_line:
+                begin(task)
+            else:
+                queue.put(task)
 
 
 def belongs_to_call(error: BaseException) -> bool:

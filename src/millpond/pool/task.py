@@ -45,6 +45,7 @@ class Task(PoolFuture[Any]):
     packed: Packed | None = None  # only with large buffers or definitions
     rejected_at: float | None = None
     doom: Doom | None = None  # it was told to stop, and answered
+    ended_in_line = False  # cancelled or rejected, and still in the queue
     spoiled: Exception | None = None  # the custom queue that held it failed
 
     def __init__(self, number: int, owner: Owner, options: TaskOptions, submitted: int) -> None:

@@ -29,7 +29,7 @@ from millpond.events import (
     WorkerStopped,
 )
 from millpond.pool import at_exit
-from millpond.pool.admission import expired_error, leave_queue, wait_for_room
+from millpond.pool.admission import EndedInLine, expired_error, leave_queue, sweep, wait_for_room
 from millpond.pool.channel.remote_errors import describe, text_of
 from millpond.pool.future import PoolFuture
 from millpond.pool.options import PoolOptions, TaskOptions
@@ -84,6 +84,7 @@ class ThreadEngine:
         self.starts = Starts()
         self.closing = False
         self.room = None if options.max_queue is None else Room(options.max_queue)
+        self.ended_in_line = EndedInLine()
         self.finished = threading.Event()
         at_exit.remember(self)
 
@@ -234,8 +235,8 @@ class ThreadEngine:
     def begin(self, task: Task) -> bool:
         """Take a task out of the line for good: to run it now, or because nobody wants it any more."""
         leave_queue(self.room, task)
+        self.ended_in_line.take(task)
         if task._state is CANCELLED:
-            self.tally.cancelled += 1
             task.tell_cancelled()
         if task._state is not PENDING:
             return False
@@ -306,6 +307,7 @@ class ThreadEngine:
                 heapq.heappop(self.expiry)
                 if task._state is PENDING:
                     self.begin(task)
+                    self.ended_in_line.add(task, self.room)
 
         self.guarded(action)
         return again[0] if again else None
@@ -319,6 +321,10 @@ class ThreadEngine:
             if future._state is not PENDING:
                 return False
             future.mark_cancelled()
+            self.tally.cancelled += 1
+            self.ended_in_line.add(future, self.room)  # type: ignore[arg-type]
+            if self.ended_in_line.are_many(self.queue):
+                sweep(self.queue, self.begin)
             return True
 
     def drive(self, future: PoolFuture[Any], limit: float | None) -> None:
@@ -338,7 +344,7 @@ class ThreadEngine:
         with self.lock:
             tally = self.tally.copy()
             rows = tuple(self._row(seat) for seat in self.seats.values())
-            queued = len(self.queue) + len(self.inbox)
+            queued = len(self.queue) + len(self.inbox) - self.ended_in_line.count
         states = [row.state for row in rows]
         return tally.statistics(rows, states, queued)
 
@@ -360,7 +366,7 @@ class ThreadEngine:
         return health(
             closed=self.closing,
             starts=self.starts,
-            queued=len(self.queue) + len(self.inbox),
+            queued=len(self.queue) + len(self.inbox) - self.ended_in_line.count,
             slots=self.most,
         )
 

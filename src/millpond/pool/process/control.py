@@ -59,7 +59,7 @@ class CrewControl(Driving):
             for link in self.links.values():
                 tally.fold(link.page, link.answered)
                 rows.append(self._row(link, now))
-            queued = len(self.queue) + len(self.returned) + len(self.inbox)
+            queued = len(self.queue) + len(self.returned) + len(self.inbox) - self.ended_in_line.count
             unseen = len(self.inbox)
         states = [row.state for row in rows]
         return tally.statistics(tuple(rows), states, queued, unseen)
@@ -95,7 +95,7 @@ class CrewControl(Driving):
             closed=self.closing,
             failure=self.failure,
             starts=self.starts,
-            queued=len(self.queue) + len(self.returned) + len(self.inbox),
+            queued=len(self.queue) + len(self.returned) + len(self.inbox) - self.ended_in_line.count,
             slots=self.most * self.options.concurrency,
             troubles=[] if self.upkeep is None else self.upkeep.standing.troubles(),
         )

@@ -190,6 +190,7 @@ def cancel_waiting(engine: Engine, *, stop: bool = False) -> None:
     while engine.waiting():
         task = engine.take_next()
         leave_queue(engine.room, task)
+        engine.ended_in_line.take(task)
         if task._state in (PENDING, RUNNING):
             engine.tally.cancelled += 1
             task.abandon(engine.later)

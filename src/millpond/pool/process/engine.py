@@ -26,7 +26,14 @@ from typing import TYPE_CHECKING, Any
 
 from millpond.errors import PoolClosed
 from millpond.events import Event, Events
-from millpond.pool.admission import belongs_to_call, expired_error, leave_queue, wait_for_room
+from millpond.pool.admission import (
+    EndedInLine,
+    belongs_to_call,
+    expired_error,
+    leave_queue,
+    sweep,
+    wait_for_room,
+)
 from millpond.pool.at_exit import exiting
 from millpond.pool.channel import frames
 from millpond.pool.channel.functions import Functions
@@ -113,6 +120,7 @@ class Engine(Settling):
         self.fed_at = 0.0  # when a worker was last given something
         self.bell = -1
         self.room = None if options.max_queue is None else Room(options.max_queue)
+        self.ended_in_line = EndedInLine()
         self.noted: Callable[[bytes], object] | None = None  # gets what tasks tell while they run
         self.commands: deque[Callable[[], object]] = deque()  # for the dispatcher, under the lock
         self.dispatcher: weakref.ref[threading.Thread] | None = None  # weak: it must not lie about with us
@@ -459,8 +467,8 @@ class Engine(Settling):
                 return True
             self._expire(task, now)
             return False
+        self.ended_in_line.take(task)
         if state is CANCELLED:
-            self.tally.cancelled += 1
             task.confirm_cancel(self.later)
             if self.later.cancelled:
                 self.wake()
@@ -497,7 +505,15 @@ class Engine(Settling):
             if future._state is not PENDING:
                 return False
             future.mark_cancelled()
+            self.tally.cancelled += 1
+            self.ended_in_line.add(future, self.room)  # type: ignore[arg-type]
+            if self.ended_in_line.are_many(self.queue):
+                self.call_soon(self._sweep)
             return True
+
+    def _sweep(self) -> None:
+        if self.ended_in_line.are_many(self.queue):
+            sweep(self.queue, lambda task: self.begin(task, time.monotonic()))
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:

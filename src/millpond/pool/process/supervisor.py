@@ -347,6 +347,7 @@ class Upkeep(Starting, Stopping, Departing):
             link = task.link
             if task._state is PENDING:
                 engine.begin(task, self.now)
+                engine.ended_in_line.add(task, engine.room)
             elif link is not None and task.number in link.inflight and task.number not in link.running():
                 # Sent ahead, and stuck behind another: back in line, where its age counts again
                 engine.returned.extendleft(reversed(link.recall()))
