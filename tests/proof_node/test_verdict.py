@@ -10,7 +10,7 @@ import pytest
 
 from millpond.job import MICROSECONDS, Job, Slot
 from millpond.store.protocol import Filter
-from tests.history.entries import Began, Ended, Entry, Fault, How, Kind, Over, Slow
+from tests.history.entries import Acknowledged, Began, Ended, Entry, Fault, How, Kind, Over, Settled, Slow
 from tests.history.faults import SECOND
 from tests.history.timeline import past_of
 from tests.proof_node.books import left_over, miscounted
@@ -61,6 +61,15 @@ def test_two_jobs_that_had_a_key_at_a_time_are_told(node):
     beside, after = finished(node, 4, 6, unique="done-1"), finished(node, 5, 6, unique="done-1")
     assert len(list(doubled({first.id: first, beside.id: beside}, Deeds()))) == 1
     assert list(doubled({first.id: first, after.id: after}, Deeds())) == []
+
+
+def test_a_key_that_was_free_by_the_evidence_was_free_whatever_two_clocks_say(node):
+    first = finished(node, 0, 5, unique="done-1")
+    after = finished(node, 4.9, 6, unique="done-1")
+    jobs = {first.id: first, after.id: after}
+    settled = Settled(first.id, 1, "n1", "completed", True, 5 * SECOND, 6 * SECOND)
+    assert len(list(doubled(jobs, Deeds(), [settled, Acknowledged(after.id, 4 * SECOND)]))) == 1
+    assert list(doubled(jobs, Deeds(), [settled, Acknowledged(after.id, 7 * SECOND)])) == []
 
 
 def test_a_key_that_lasts_for_a_time_is_free_after_it(node):
