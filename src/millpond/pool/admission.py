@@ -67,19 +67,21 @@ class EndedInLine:
         """Is it time to sweep? As many were cancelled since the last time as a sweep looks at, or half."""
         return self.count > MANY and self.count * 2 > len(queue)
 
-
-def sweep(queue: TaskQueue, begin: Callable[[Task], object]) -> None:
-    """Take out of a queue whatever has ended, each by `begin`; the others stay, in their order."""
-    found: list[Task] = []
-    try:
-        while len(queue):
-            found.append(queue.take())
-    finally:  # an interrupt must not lose those that are between two places
-        for task in found:
-            if task.ended_in_line:
-                begin(task)
-            else:
-                queue.put(task)
+    def sweep(self, queue: TaskQueue, begin: Callable[[Task], object]) -> None:
+        """If they are many, take out of the queue whatever has ended, each by `begin`. The others stay, in
+        their order."""
+        if not self.are_many(queue):
+            return
+        found: list[Task] = []
+        try:
+            while len(queue):
+                found.append(queue.take())
+        finally:  # an interrupt must not lose those that are between two places
+            for task in found:
+                if task.ended_in_line:
+                    begin(task)
+                else:
+                    queue.put(task)
 
 
 def belongs_to_call(error: BaseException) -> bool:

@@ -29,7 +29,7 @@ from millpond.events import (
     WorkerStopped,
 )
 from millpond.pool import at_exit
-from millpond.pool.admission import EndedInLine, expired_error, leave_queue, sweep, wait_for_room
+from millpond.pool.admission import EndedInLine, expired_error, leave_queue, wait_for_room
 from millpond.pool.channel.remote_errors import describe, text_of
 from millpond.pool.future import PoolFuture
 from millpond.pool.options import PoolOptions, TaskOptions
@@ -323,8 +323,7 @@ class ThreadEngine:
             future.mark_cancelled()
             self.tally.cancelled += 1
             self.ended_in_line.add(future, self.room)  # type: ignore[arg-type]
-            if self.ended_in_line.are_many(self.queue):
-                sweep(self.queue, self.begin)
+            self.ended_in_line.sweep(self.queue, self.begin)
             return True
 
     def drive(self, future: PoolFuture[Any], limit: float | None) -> None:

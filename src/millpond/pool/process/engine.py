@@ -26,14 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from millpond.errors import PoolClosed
 from millpond.events import Event, Events
-from millpond.pool.admission import (
-    EndedInLine,
-    belongs_to_call,
-    expired_error,
-    leave_queue,
-    sweep,
-    wait_for_room,
-)
+from millpond.pool.admission import belongs_to_call, expired_error, leave_queue, wait_for_room
 from millpond.pool.at_exit import exiting
 from millpond.pool.channel import frames
 from millpond.pool.channel.functions import Functions
@@ -120,7 +113,6 @@ class Engine(Settling):
         self.fed_at = 0.0  # when a worker was last given something
         self.bell = -1
         self.room = None if options.max_queue is None else Room(options.max_queue)
-        self.ended_in_line = EndedInLine()
         self.noted: Callable[[bytes], object] | None = None  # gets what tasks tell while they run
         self.commands: deque[Callable[[], object]] = deque()  # for the dispatcher, under the lock
         self.dispatcher: weakref.ref[threading.Thread] | None = None  # weak: it must not lie about with us
@@ -512,8 +504,7 @@ class Engine(Settling):
             return True
 
     def _sweep(self) -> None:
-        if self.ended_in_line.are_many(self.queue):
-            sweep(self.queue, lambda task: self.begin(task, time.monotonic()))
+        self.ended_in_line.sweep(self.queue, lambda task: self.begin(task, time.monotonic()))
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:

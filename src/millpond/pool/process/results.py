@@ -12,6 +12,7 @@ from collections import deque
 from typing import Any
 
 from millpond.errors import PayloadError
+from millpond.pool.admission import EndedInLine
 from millpond.pool.channel import frames
 from millpond.pool.channel.remote_errors import arrive, describe, text_of
 from millpond.pool.notices import Notices
@@ -25,6 +26,7 @@ class Settling:
     def __init__(self) -> None:
         self.unsettled: deque[Answer] = deque()  # answers whose futures wait for their value
         self.later = Notices()  # callbacks for the dispatcher to run, and waiters for it to tell
+        self.ended_in_line = EndedInLine()
         self.round_since: float | None = None  # when the dispatcher began its present round; None between two
 
     def wake(self) -> None:
