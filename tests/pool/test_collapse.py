@@ -158,3 +158,16 @@ def test_when_the_dispatcher_fails_what_had_begun_is_told_apart_from_what_had_no
     assert pool.health() == ("failed", ("the pool's dispatcher failed: ZeroDivisionError: on purpose",))
     with pytest.raises(PoolClosed):
         pool.submit(identity, 2)
+
+
+def test_a_thread_that_cannot_be_started_leaves_the_lock_to_the_next_submit(new_pool, monkeypatch):
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("no more threads")
+
+    pool = new_pool(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="no more threads"):
+            pool.submit(identity, 8)
+    assert engine_of(pool).holder == 0
+    assert pool.submit(identity, 8).result(PATIENCE) == 8

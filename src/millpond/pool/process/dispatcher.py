@@ -35,12 +35,14 @@ def start(engine: Engine) -> None:
         if engine.dispatcher is not None:
             return
         engine.holder = threading.get_ident()  # see `_held`: the new thread asks for the lock at once
-        engine.open()
-        thread = threading.Thread(target=_serve, args=(engine,), name=f"millpond-{engine.options.name}")
-        at_exit.remember(engine)
-        thread.start()  # inside the lock: whoever sees it may join it
-        engine.dispatcher = weakref.ref(thread)
-        engine.holder = 0
+        try:
+            engine.open()
+            thread = threading.Thread(target=_serve, args=(engine,), name=f"millpond-{engine.options.name}")
+            at_exit.remember(engine)
+            thread.start()  # inside the lock: whoever sees it may join it
+            engine.dispatcher = weakref.ref(thread)
+        finally:
+            engine.holder = 0
     if engine.options.mp_context is not None:
         # The standard library's way: the first workers exist before the first submit returns
         engine.up.wait(60)

@@ -36,9 +36,8 @@ class Places:
         """
         node = request.parameters[0]
         place = self._places.get(node)
-        if (
-            request.name == "claim_at_once"
-        ):  # finds nothing in a place that is out of date: an exchange follows
+        if request.name == "claim_at_once":
+            # At a place that is out of date it finds nothing, and an exchange follows
             return self._learned(node, send(request._replace(parameters=(*request.parameters, place))))
         if place is not None:
             at_place = Query(AT_PLACE[request.name], (*request.parameters, place))
